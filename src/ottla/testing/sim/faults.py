@@ -32,6 +32,7 @@ class Faults:
             "stop": self._stop,
             "power": self._power,
             "power_of_all": self._power_of_all,
+            "power_when_whole": self._power_when_whole,
             "pause": lambda: self._pause(self._broker()),
             "kill_controller": lambda: self._kill(self._controller()),
             "pause_controller": lambda: self._pause(self._controller()),
@@ -128,6 +129,11 @@ class Faults:
         if machine.runs:
             machine.lose_power()
             self._start_later(machine)
+
+    def _power_when_whole(self) -> None:
+        """Of one, while all others have everything: nobody flushes, and nothing may be lost all the same."""
+        if all(each.runs for each in self._cluster.machines) and self._cluster.unequal() is None:
+            self._power()
 
     def _power_of_all(self) -> None:
         for machine in self._cluster.machines:

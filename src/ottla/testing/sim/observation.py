@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from ottla.coordination.zookeeper.client import RemoteTree
 from ottla.model import ZERO_TOPIC_ID, TopicPartition
 from ottla.ports.memory.processes import Process
 from ottla.replication.follower import Follower
@@ -53,6 +54,8 @@ class Observer:
         self._simulation = simulation
         self._seen: dict[str, dict[TopicPartition, _SeenReplica]] = {}
         self._lives: dict[str, tuple[Process, SimulatedBroker]] = {}
+        #: Of each process that lives: the session at the tree that it used last.
+        self._sessions: dict[str, int] = {}
         #: How many processes had ended when it looked last.
         self._ends = 0
         simulation.watchers.append(self.look)
@@ -73,11 +76,15 @@ class Observer:
                 if broker is None:
                     continue
                 life = self._lives[process.name] = process, broker
+            if (session := session_of(life[1])) and self._sessions.get(process.name) != session:
+                self._sessions[process.name] = session
+                self.cluster.uses_session(session, process)
             self._look_at(process, life[1])
         self.cluster.settle()
 
     def _has_ended(self, name: str) -> None:
         del self._lives[name]
+        self._sessions.pop(name, None)
         for seen in self._seen.pop(name, {}).values():
             self.cluster.resign(seen.replica)
 
@@ -196,6 +203,13 @@ def replicas_id(broker: SimulatedBroker) -> int:
     replicas = replicas_of(broker)
     assert replicas is not None
     return replicas.broker_id
+
+
+def session_of(broker: SimulatedBroker) -> int:
+    """At the tree that is served to it; 0 where it has none now."""
+    running = broker.broker
+    tree = None if running is None else running._coordination  # noqa: SLF001 - it shows it to nobody
+    return tree.session.id if isinstance(tree, RemoteTree) else 0
 
 
 def isr_mark(leader: Leader) -> object:

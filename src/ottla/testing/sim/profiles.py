@@ -83,6 +83,14 @@ PROFILES: Final[Mapping[str, Profile]] = {
         ),
         Profile(name="tree", faults={**_TREE, "off_the_tree": 2.0, "kill": 1.0, "tree_full": 0.5}, operator=0.3),
         Profile(name="power", faults={**POWER, "power": 3.0, "pause": 0.5}, flush=1.0),
+        # Nobody flushes: what one machine forgets the others have.
+        Profile(
+            name="forgetful",
+            faults={"power_when_whole": 3.0, "pause_controller": 0.3, "tree_pause": 0.3},
+            pause_s=2.0,
+            min_insync_replicas=(2,),
+            topics=1,
+        ),
         Profile(
             name="disks",
             faults={"disk_full": 2.0, "disk_fails": 1.0, "kill": 1.0, "clock": 0.5, "tree_full": 0.5},

@@ -180,6 +180,7 @@ class ClusterSchedule:
             configs = {"min.insync.replicas": str(self.min_insync_replicas)}
             if f"t{number}" in self.cluster.unclean_topics:
                 configs |= {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
+            self.cluster.state.minima[f"t{number}"] = int(configs["min.insync.replicas"])
             await self.cluster.backing.create(f"t{number}", profile.partitions, profile.replication_factor, configs)
             self.partitions += [TopicPartition(f"t{number}", each) for each in range(profile.partitions)]
 

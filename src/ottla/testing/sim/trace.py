@@ -12,6 +12,10 @@ class Trace:
         self._timeline = timeline
         self.lines: list[str] = []
 
+    @property
+    def seconds(self) -> float:
+        return self._timeline.seconds
+
     def say(self, who: str, what: str) -> None:
         self.lines.append(f"{self._timeline.seconds:12.6f} {who}: {what}")
 

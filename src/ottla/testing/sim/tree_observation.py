@@ -21,6 +21,7 @@ from ottla.testing.sim.invariants.cluster import Cluster, TreeChange, TreeState
 from ottla.testing.sim.trace import Trace
 
 _STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
+_BROKER: Final = re.compile(r"/brokers/ids/(\d+)")
 _TOPIC: Final = re.compile(r"/brokers/topics/([^/]+)")
 
 
@@ -32,6 +33,10 @@ class TreeObserver:
         self._unclean_topics = unclean_topics
         self._topic_ids: dict[str, bytes] = {}
         self._states: dict[str, TreeState] = {}
+        #: When each broker's registration went that has not come again.
+        self._gone: dict[int, float] = {}
+        #: By session, as far as they were seen: the broker that is registered under it.
+        self._registered: dict[int, int] = {}
         #: Session of the owner of /controller; 0: nobody's.
         self.controller_session = 0
         self.controller_epoch = 0
@@ -90,6 +95,8 @@ class TreeObserver:
             self.events["sessions expired"] += session != op.session_id
             if op.session_id == self.controller_session:
                 self.controller_session = 0
+            if (broker := self._registered.pop(op.session_id, None)) is not None:
+                self._gone[broker] = self._trace.seconds
         elif isinstance(op, Delete):
             if op.path == znodes.CONTROLLER:
                 self.controller_session = 0
@@ -104,6 +111,9 @@ class TreeObserver:
                 version = result.version
             if _STATE.fullmatch(op.path):
                 self._state_written(session, op.path, op.data, version)
+            elif found := _BROKER.fullmatch(op.path):
+                self._gone.pop(int(found[1]), None)
+                self._registered[session] = int(found[1])
             elif found := _TOPIC.fullmatch(op.path):
                 self._topic_ids[found[1]] = bytes(znodes.decode_topic(op.path, op.data).topic_id)
                 self.events["topics created" if isinstance(op, Create) else "assignments changed"] += 1
@@ -133,5 +143,6 @@ class TreeObserver:
                 self.controller_session,
                 self.controller_epoch,
                 topic in self._unclean_topics,
+                {broker: self._trace.seconds - at for broker, at in self._gone.items()} if self._gone else {},
             )
         )

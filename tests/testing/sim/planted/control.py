@@ -8,13 +8,17 @@ import pytest
 
 from ottla.controller.electing import partitions as electing
 from ottla.controller.turns import brokers
+from ottla.controller.turns.deleting import DeletionTurns
 from ottla.controller.turns.replicas import ReplicaTurns
 from ottla.controller.writing import ControllerWrites
+from ottla.coordination.interface import SessionInfo
 from ottla.coordination.leases import SessionLeases
+from ottla.coordination.sessions import Sessions
 from ottla.coordination.znodes import LeaderAndIsr
 from ottla.coordination.zookeeper.watching import LeftWatches
 from ottla.groups.classic.group import ClassicGroup
-from ottla.model import ErrorCode
+from ottla.handlers.fetch.reading import FetchReader
+from ottla.model import NO_BROKER, BrokerId, ErrorCode
 from ottla.replication import replicas
 
 Patch = pytest.MonkeyPatch
@@ -64,6 +68,78 @@ def partition_epoch_ignored(patch: Patch) -> None:
 def anybody_may_join(patch: Patch) -> None:
     """The dead, and those of a former registration."""
     patch.setattr(ReplicaTurns, "_is_eligible", lambda *_: True)
+
+
+def old_registration_may_join(patch: Patch) -> None:
+    """Whoever fetched under a registration that is over: what it had then it may have no more (KIP-903)."""
+    eligible = ReplicaTurns._is_eligible
+
+    def is_eligible(turns: ReplicaTurns, change: Any, member: Any, epoch: int, before: Any) -> bool:
+        del epoch
+        return eligible(turns, change, member, -1, before)
+
+    patch.setattr(ReplicaTurns, "_is_eligible", is_eligible)
+    patch.setattr(FetchReader, "_is_replica", lambda reader, leader: reader.replica_id in leader.isr.followers)
+
+
+def dead_stay_in_the_isr(patch: Patch) -> None:
+    """Only those partitions change whose leaders are dead."""
+    elect = electing.after_change
+
+    def elected(state: LeaderAndIsr, assigned: Any, live: Any, epoch: Any, **options: Any) -> LeaderAndIsr | None:
+        return None if state.leader in live else elect(state, assigned, live, epoch, **options)
+
+    patch.setattr(electing, "after_change", elected)
+
+
+def last_member_leaves(patch: Patch) -> None:
+    elect = electing.after_change
+
+    def elected(state: LeaderAndIsr, assigned: Any, live: Any, epoch: Any, **options: Any) -> LeaderAndIsr | None:
+        after = elect(state, assigned, live, epoch, **options)
+        return after._replace(isr=()) if after is not None and after.leader == NO_BROKER else after
+
+    patch.setattr(electing, "after_change", elected)
+
+
+def producer_ids_given_twice(patch: Patch) -> None:
+    """Blocks overlap."""
+    allocate = ReplicaTurns.allocate_producer_ids
+
+    async def allocated(turns: ReplicaTurns, broker_id: Any) -> Any:
+        found = await allocate(turns, broker_id)
+        return found._replace(first=0)
+
+    patch.setattr(ReplicaTurns, "allocate_producer_ids", allocated)
+
+
+def sessions_never_expire(patch: Patch) -> None:
+    patch.setattr(SessionLeases, "overdue", lambda *_: [])
+
+
+def session_ids_given_twice(patch: Patch) -> None:
+    """They are made from the time alone, in seconds."""
+
+    def new(sessions: Sessions, timeout_ms: int) -> SessionInfo:
+        return SessionInfo((sessions._clock.wall_ms() // 1_000) << 20, sessions._entropy.token(16), timeout_ms)
+
+    patch.setattr(Sessions, "new", new)
+
+
+def strangers_taken_for_ours(patch: Patch) -> None:
+    """A deletion does not wait for brokers that are away, and these take their old logs for the new topic's."""
+    holders = DeletionTurns._holders
+
+    def present(turns: DeletionTurns, name: str) -> tuple[set[BrokerId], set[BrokerId]]:
+        return holders(turns, name)[0], set()
+
+    def forget(turns: DeletionTurns, broker: BrokerId) -> None:
+        for deletion in turns._deletions.values():
+            deletion.waits_for.discard(broker)
+
+    patch.setattr(DeletionTurns, "_holders", present)
+    patch.setattr(DeletionTurns, "broker_gone", forget)
+    patch.setattr(replicas, "_is_same_topic", lambda *_: True)
 
 
 def unfenced_controller(patch: Patch) -> None:

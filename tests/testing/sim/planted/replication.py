@@ -8,10 +8,18 @@ import pytest
 
 from ottla.handlers.fetch.reading import FetchReader
 from ottla.handlers.produce import handler, waiting
+from ottla.handlers.produce.answer import PartitionAnswer
+from ottla.model import ErrorCode
+from ottla.replication.fetching.fetcher import Fetcher
+from ottla.replication.fetching.partition import FetchedPartition
+from ottla.replication.fetching.taking import TakenAnswer
 from ottla.replication.follower import Follower
 from ottla.replication.isr import InSyncReplicas
 from ottla.replication.isr_changes import IsrChanges
+from ottla.replication.journal import PartitionJournal
 from ottla.replication.leader import Leader
+from ottla.storage.log.append import Origin
+from ottla.storage.log.epochs import EpochCache
 from ottla.storage.log.log import Log
 from ottla.storage.log.producers.producer_state import ProducerStates
 
@@ -124,6 +132,130 @@ def offsets_believed_too_much(patch: Patch) -> None:
         return fetched(leader, replica, max(offset, leader.log.end_offset), now_ms)
 
     patch.setattr(Leader, "follower_fetched", believed)
+
+
+def counted_before_the_checks(patch: Patch) -> None:
+    """A follower's offset counts although the read says that its log parts from this one."""
+
+    def of_follower(reader: FetchReader, read: Any, leader: Leader, *, is_new: bool) -> None:
+        del is_new
+        reader._services.replicas.follower_fetched(
+            leader, reader.replica_id, read.asked.fetch_offset, reader.replica_epoch, reader.beat
+        )
+
+    patch.setattr(FetchReader, "_of_follower", of_follower)
+
+
+def unfenced_fetches(patch: Patch) -> None:
+    """The first try of KIP-320: a leader looks epochs up for whoever asks, of whatever leader epoch it knows."""
+    patch.setattr(Leader, "fencing", lambda *_: ErrorCode.NONE)
+
+
+def cut_where_the_leader_says(patch: Patch) -> None:
+    """Before KIP-279: the follower cuts at the leader's end alone, though its own log left that leader epoch before."""
+
+    def cut(follower: Follower, leader_epoch: int, leader_end: int) -> int:
+        log = follower.log
+        if leader_epoch >= 0 and 0 <= leader_end < log.end_offset:
+            end = log.end_if_cut_at(leader_end)
+            follower._truncating(follower.tp, end)
+            log.truncate_to(end)
+            follower.high_watermark = min(follower.high_watermark, log.end_offset)
+        return log.end_offset
+
+    patch.setattr(Follower, "truncate_to_leader", cut)
+
+
+def diverging_by_the_end_alone(patch: Patch) -> None:
+    """A leader answers an older leader epoch with its own log's end."""
+    found = EpochCache.end_offset_for
+
+    def end_offset_for(epochs: EpochCache, epoch: int, log_end: int) -> tuple[int, int] | None:
+        answer = found(epochs, epoch, log_end)
+        return None if answer is None else (epoch, log_end)
+
+    patch.setattr(EpochCache, "end_offset_for", end_offset_for)
+
+
+def epochs_kept_when_cut(patch: Patch) -> None:
+    patch.setattr(EpochCache, "truncate_from_end", lambda *_: None)
+
+
+def watermark_moves_under_the_minimum(patch: Patch) -> None:
+    patch.setattr(Leader, "has_enough_replicas", lambda _: True)
+
+
+def joins_under_the_minimum_for_ever(patch: Patch) -> None:
+    """KAFKA-19996: under the minimum the watermark stands still, and to have it is not to have caught up."""
+
+    def has_enough(leader: Leader, follower: Any) -> bool:
+        return bool(follower.end >= leader.high_watermark and follower.end >= leader.epoch_start)
+
+    patch.setattr(IsrChanges, "_has_enough", staticmethod(has_enough))
+
+
+def latest_before_the_watermark_is_known(patch: Patch) -> None:
+    """Before KIP-207: a new leader answers with its own watermark, which lags behind what others showed."""
+    patch.setattr(Leader, "knows_watermark", property(lambda _: True))
+
+
+def followers_forget_producers(patch: Patch) -> None:
+    """What is replicated is not noted as its producer's: the next leader takes a repetition for something new."""
+    stage = ProducerStates.stage
+
+    def staged(states: ProducerStates, *arguments: Any) -> Any:
+        return None if arguments[-1] is Origin.REPLICATION else stage(states, *arguments)
+
+    patch.setattr(ProducerStates, "stage", staged)
+
+
+def old_answers_taken(patch: Patch) -> None:
+    """A fetcher takes what it asked for in a former leader epoch, or before its log was cut."""
+    patch.setattr(TakenAnswer, "_is_awaited", lambda taken, one: one.key in taken._asked)
+
+
+def two_fetchers(patch: Patch) -> None:
+    """A partition stays with the fetcher of its former leader when it goes to that of the next one."""
+    remove = Fetcher.remove
+    add = Fetcher.add
+
+    def kept(fetcher: Fetcher, tp: Any) -> None:
+        known = fetcher.partitions.by_partition.get(tp)
+        remove(fetcher, tp)
+        if known is not None:
+            add(fetcher, FetchedPartition(known.follower))
+
+    patch.setattr(Fetcher, "remove", kept)
+    patch.setattr(FetchedPartition, "is_current", property(lambda _: True))
+
+
+def asked_once(patch: Patch) -> None:
+    """A change of the ISR of which no answer came is never asked for again, and nothing else is either."""
+    patch.setattr(IsrChanges, "unknown", lambda *_: None)
+
+
+def commits_before_the_watermark(patch: Patch) -> None:
+    """A group's coordinator confirms what it alone has."""
+
+    def settle(journal: PartitionJournal, leader: Leader) -> None:
+        del leader
+        while journal._unsettled and journal._unsettled[0].end >= 0:
+            journal._unsettled.popleft().written(ErrorCode.NONE)
+
+    patch.setattr(PartitionJournal, "_settle", settle)
+
+
+def resigned_leaders_acknowledge(patch: Patch) -> None:
+    """Whoever waits at a leader that is replaced is answered as if its records were safe."""
+    fail = waiting.PartitionOutcome.fail
+
+    def failed(outcome: waiting.PartitionOutcome, error: ErrorCode, message: str | None = None) -> None:
+        if error is ErrorCode.NOT_LEADER_OR_FOLLOWER and outcome.appended is not None:
+            outcome.answer = PartitionAnswer(outcome.partition, ErrorCode.NONE, outcome.appended.first_offset)
+        else:
+            fail(outcome, error, message)
+
+    patch.setattr(waiting.PartitionOutcome, "fail", failed)
 
 
 def shown_above_the_watermark(patch: Patch) -> None:

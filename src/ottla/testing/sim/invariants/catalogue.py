@@ -6,13 +6,22 @@ from typing import Final
 
 from ottla.testing.sim.invariants.fencing import EpochsNeverFall, FencedChangesNothing, OneOwnerPerSession
 from ottla.testing.sim.invariants.invariant import Invariant
-from ottla.testing.sim.invariants.isr import ElectedFromIsr, LeaderInIsr, MaximalIsr, StrongIsr, WeakIsr
+from ottla.testing.sim.invariants.isr import (
+    DeadLeaveAtOnce,
+    ElectedFromIsr,
+    JoinsAtTheEnd,
+    LeaderInIsr,
+    MaximalIsr,
+    StrongIsr,
+    WeakIsr,
+)
 from ottla.testing.sim.invariants.leaders import LeaderCandidateCompleteness, LeaderCompleteness, OneLeaderPerEpoch
 from ottla.testing.sim.invariants.logs import (
     AcknowledgedIsCommitted,
     ConsistentRead,
     LogMatching,
     WatermarkInLog,
+    WatermarkKeepsMinimum,
     WatermarksNeverFall,
 )
 
@@ -23,9 +32,12 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     ConsistentRead,
     WatermarksNeverFall,
     WatermarkInLog,
+    WatermarkKeepsMinimum,
     LeaderInIsr,
     ElectedFromIsr,
     MaximalIsr,
+    DeadLeaveAtOnce,
+    JoinsAtTheEnd,
     EpochsNeverFall,
     FencedChangesNothing,
     OneOwnerPerSession,

@@ -7,7 +7,7 @@ is called for what has changed in it, and then the changes are forgotten. Tests 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -47,6 +47,9 @@ class Replica:
     #: Of a leader: the members that it counts now, and with those that a pending change adds or removes.
     isr: frozenset[int] = frozenset()
     maximal_isr: frozenset[int] = frozenset()
+    #: The latter, and where the log ended, before this turn.
+    maximal_before: frozenset[int] = frozenset()
+    end_before: int = 0
     log: ShadowLog = field(default_factory=ShadowLog)
     #: In this turn.
     changed: int = Changed.NOTHING
@@ -87,6 +90,8 @@ class TreeChange(NamedTuple):
     controller_epoch: int
     #: Whether its topic lets replicas outside of the ISR lead.
     unclean_allowed: bool = False
+    #: For how many seconds each broker has not been registered that was once and is not.
+    gone_s: Mapping[int, float] = {}
 
 
 @dataclass(slots=True, eq=False)
@@ -104,6 +109,8 @@ class Partition:
     committed: dict[int, int] = field(default_factory=dict)
     #: The highest watermark that anybody ever had, as far as whole batches go.
     watermark: int = 0
+    #: `min.insync.replicas` of its topic, where it is known and stays.
+    minimum: int = 1
     #: Somebody outside of the ISR was elected, as its topic allows: nothing committed is certain any more.
     unclean: bool = False
 
@@ -122,6 +129,8 @@ class Partition:
 class Cluster:
     def __init__(self, invariants: Sequence[Invariant] = ()) -> None:
         self.partitions: dict[PartitionKey, Partition] = {}
+        #: `min.insync.replicas` of topics that keep theirs, at most as many as they have replicas.
+        self.minima: dict[str, int] = {}
         #: Who uses which session.
         self.session_owners: dict[int, object] = {}
         self._invariants = tuple(invariants)
@@ -134,6 +143,7 @@ class Cluster:
         found = self.partitions.get((tp, topic_id))
         if found is None:
             found = self.partitions[tp, topic_id] = Partition(tp, topic_id)
+            found.minimum = self.minima.get(tp.topic, 1)
         return found
 
     def replica(self, tp: TopicPartition, broker: int, topic_id: bytes = b"") -> Replica:
@@ -149,6 +159,8 @@ class Cluster:
         if replica not in self._changed:
             self._changed[replica] = None
             replica.new_from = len(replica.log.ends)
+            replica.maximal_before = replica.maximal_isr
+            replica.end_before = replica.log.end
         replica.changed |= changed
 
     def take_role(self, replica: Replica, *, leads: bool, epoch: int, life: object = None) -> None:

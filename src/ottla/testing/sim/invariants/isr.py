@@ -1,12 +1,16 @@
-"""The in-sync sets: LeaderInIsr, MaximalIsr, WeakIsr, StrongIsr, ElectedFromIsr."""
+"""The in-sync sets: LeaderInIsr, MaximalIsr, WeakIsr, StrongIsr, ElectedFromIsr, DeadLeaveAtOnce, JoinsAtTheEnd."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from ottla.testing.sim.invariants.cluster import Changed, Cluster, Partition, Replica, TreeChange
 from ottla.testing.sim.invariants.invariant import Invariant
 
+#: Seconds. A leader may find out by itself that a follower lags, and ask for its removal, while the controller hears of
+#: its death over a slow link.
+_UNHEARD_S: Final = 6.0
 _OF_LEADERS = Changed.ROLE | Changed.WATERMARK | Changed.ISR | Changed.CUT
 
 
@@ -53,6 +57,34 @@ class MaximalIsr(Invariant):
             return
         if missing := set(tree.isr) - leader.maximal_isr:
             self.broken(f"the leader does not count {sorted(missing)}; {partition}")
+
+
+class DeadLeaveAtOnce(Invariant):
+    """The controller takes the dead out of every ISR when it hears of their death; leaders find only those who lag."""
+
+    def tree_changed(self, cluster: Cluster, change: TreeChange) -> None:
+        before, after = change.before, change.after
+        if before is None or after is None or before.leader_epoch != after.leader_epoch:
+            return
+        for member in set(before.isr) - set(after.isr):
+            if change.gone_s.get(member, 0.0) > _UNHEARD_S:
+                self.broken(f"broker {member} was dead for {change.gone_s[member]} s; {change.partition}")
+
+
+class JoinsAtTheEnd(Invariant):
+    """Under the minimum the watermark stands still: whoever joins has all of the log, or would leave again for ever."""
+
+    looks_at = Changed.ISR
+
+    def replica_changed(self, cluster: Cluster, replica: Replica) -> None:
+        partition = replica.partition
+        if not replica.leads or replica.changed & Changed.ROLE or len(replica.isr) >= partition.minimum:
+            return
+        for member in replica.maximal_isr - replica.maximal_before:
+            joiner = partition.replicas.get(member)
+            is_there = joiner is not None and joiner.follows and joiner.epoch == replica.epoch
+            if is_there and joiner is not None and joiner.log.end < replica.end_before:
+                self.broken(f"broker {member} joins before the end {replica.end_before}; {partition}")
 
 
 class WeakIsr(Invariant):

@@ -1,4 +1,4 @@
-"""What logs and watermarks say: LogMatching, ConsistentRead, WatermarksNeverFall, AcknowledgedIsCommitted."""
+"""What logs and watermarks say: LogMatching, ConsistentRead, WatermarksNeverFall, WatermarkKeepsMinimum and others."""
 
 from __future__ import annotations
 
@@ -59,6 +59,21 @@ class WatermarkInLog(Invariant):
     def replica_changed(self, cluster: Cluster, replica: Replica) -> None:
         if (replica.leads or replica.follows) and replica.high_watermark > replica.log.end:
             self.broken(f"broker {replica.broker}; {replica.partition}")
+
+
+class WatermarkKeepsMinimum(Invariant):
+    """A leader's watermark stands still while fewer are in sync than `min.insync.replicas` asks for."""
+
+    looks_at = Changed.WATERMARK
+
+    def replica_changed(self, cluster: Cluster, replica: Replica) -> None:
+        partition = replica.partition
+        if (
+            replica.leads
+            and not replica.changed & Changed.ROLE
+            and max(len(replica.maximal_isr), len(replica.maximal_before)) < partition.minimum
+        ):
+            self.broken(f"the watermark of broker {replica.broker} has moved; {partition}")
 
 
 class AcknowledgedIsCommitted(Invariant):
