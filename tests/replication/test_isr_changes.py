@@ -429,6 +429,19 @@ def test_an_answer_that_the_controller_has_overtaken_changes_nothing() -> None:
     assert not world.changes.has_asks
 
 
+def test_a_new_controller_announces_late_what_it_read_before_it_took_the_change() -> None:
+    """Its announcement waited for a connection; the change was asked for over another one. No answer to a change says
+    under which controller it was made."""
+    world = IsrWorld(isr=(US, OTHER))
+    world.fetch(THIRD, 0)
+    world.answer(world.ask(), controller_epoch=0)
+    assert (world.members, world.leader.partition_epoch) == (set(ALL), 1)
+    late = world.role(EPOCH, replicas=ALL, isr=(US, OTHER), partition_epoch=0, controller_epoch=2)
+    assert late == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert (world.members, world.leader.partition_epoch) == (set(ALL), 1)
+    assert world.leader.isr.maximal == set(ALL), "whoever may be elected is waited for"
+
+
 @pytest.mark.parametrize(
     "options",
     [{"partition_epoch": -1}, {"isr": (OTHER, THIRD)}, {"leader": OTHER}],
