@@ -151,6 +151,34 @@ def test_a_bounce_between_two_looks_is_a_death_and_a_birth(brokers: Brokers, sta
     assert set(brokers.all[3].cache.brokers) == {1, 2, 3}
 
 
+def test_a_bounce_that_only_the_dead_controller_could_have_seen(brokers: Brokers) -> None:
+    """It died in that moment, or was that broker itself: the next one finds it registered, and may not trust it."""
+    brokers.settle(brokers.create_all("orders", [(3, 2), (2, 3)]))
+    brokers.settle(brokers.create("alone", 3))
+
+    async def bounce_of_two() -> None:
+        held = asyncio.Event()
+        turn = asyncio.ensure_future(brokers.controller.tenure.run(held.wait))
+        await asyncio.sleep(0)
+        assert brokers.active_number() == 1
+        await brokers.die(3)
+        await brokers.start(3)
+        await brokers.die(1)
+        held.set()
+        await asyncio.gather(turn, return_exceptions=True)
+
+    brokers.settle(bounce_of_two())
+    assert brokers.active_number() == 2
+    assert [state[0] for state in brokers.states("orders")] == [2, 2]
+    assert [state[2] for state in brokers.states("orders")] == [(2,), (2,)]
+    # There nobody else has anything.
+    assert brokers.state("alone") == (3, 0, (3,))
+    # It may come back.
+    result = brokers.settle(brokers.change_isr("orders", 2, 3))
+    assert result is not None
+    assert result.error is ErrorCode.NONE
+
+
 def test_a_broker_that_changes_its_listeners_is_reached_by_them(brokers: Brokers) -> None:
     brokers.settle(brokers.create("orders", 2, 3))
     path = "/brokers/ids/3"

@@ -262,7 +262,8 @@ def test_a_new_controller_goes_on_where_the_last_one_was_cut_off(brokers: Broker
         await brokers.controller.stand()
 
     brokers.settle(work())
-    assert {name: brokers.leader(name, 2) for name in brokers.all[2].cache.topics} == {"coming": 2, "alone": 3}
+    # Broker 2 has registered again meanwhile, and nobody was there who could have seen that.
+    assert {name: brokers.leader(name, 2) for name in brokers.all[2].cache.topics} == {"coming": 3, "alone": 3}
     assert brokers.all[2].cache.controller_id == 2
     assert set(slow.roles) == {("coming", 0), ("alone", 0)}
     assert brokers.run(brokers.session.store.read(0, lambda tree: "/brokers/topics/going" in tree.nodes)) is False

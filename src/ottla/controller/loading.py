@@ -149,6 +149,7 @@ async def load_parts(
         if state is not None:
             decoded[data] = state
             by_name[name].states[partition] = VersionedState(state, stat.version)
+            by_name[name].written[partition] = stat.mzxid
         else:
             by_name[name].damaged.add(partition)
             if name in known and partition in known[name].states:

@@ -37,6 +37,8 @@ class TopicContext:
     configs: dict[str, str] = field(default_factory=dict)
     #: Partitions whose state is in the tree, and cannot be read: it is left alone.
     damaged: set[int] = field(default_factory=set)
+    #: When each state was written that was read, by transactions of the tree: not of those that were written since.
+    written: dict[int, int] = field(default_factory=dict)
     #: Of the topic's znode, which its assignment is written under the condition of.
     version: int = 0
 

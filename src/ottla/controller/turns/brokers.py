@@ -1,7 +1,9 @@
 """The controller's turns over which brokers live, and over the tree as a whole.
 
 A broker that registered again has another epoch. Where nobody saw it gone between, it has died all the same, and is
-treated as a death and a birth: what it was sent before it knows no more.
+treated as a death and a birth: what it was sent before it knows no more, and records may be gone that no flush had made
+certain. A new controller knows nobody's former epochs; for it the tree's transactions tell: who registered after a
+partition's state was written is not the one whom that state counts on.
 """
 
 from __future__ import annotations
@@ -79,6 +81,7 @@ class BrokerTurns:
             context.brokers = {broker: known for broker, known in found.items() if broker not in bounced}
             await core.elect(served)
         context.brokers = found
+        await self._elect_without_reborn()
         self._connect()
         await self._deletions.mark_undone()
         self._deletions.go_on()
@@ -91,6 +94,23 @@ class BrokerTurns:
         await self._reassignments.go_on(self._reassignments.ongoing())
         await self._creations.finish_settled()
         await self._deletions.finish()
+
+    async def _elect_without_reborn(self) -> None:
+        """Takes those out of in-sync sets that have come back since, and whom no controller has seen go.
+
+        Where nobody else is left of a set, they are all that there is.
+        """
+        core, failed = self._core, self._core.context.failed_replicas
+        reborn = await core.do(_reborn(core.context)) - failed
+        if not reborn:
+            return
+        log.warning(
+            "brokers have registered again unseen", replicas=len(reborn), brokers=sorted({r[2] for r in reborn})
+        )
+        failed |= reborn
+        topics = core.context.topics
+        await core.elect([(topics[topic], [number]) for topic, number in sorted({replica[:2] for replica in reborn})])
+        failed -= reborn
 
     async def brokers_changed(self) -> None:
         """Some came, or are gone, or came back under another registration: these know nothing any more."""
@@ -147,6 +167,23 @@ class BrokerTurns:
 def _bounced(known: Mapping[BrokerId, int], found: Mapping[BrokerId, BrokerEndpoints]) -> set[BrokerId]:
     """Brokers that have registered again."""
     return {broker for broker, epoch in known.items() if broker in found and found[broker].epoch != epoch}
+
+
+def _reborn(context: ClusterContext) -> Steps[set[tuple[str, int, BrokerId]]]:
+    """Members of in-sync sets that registered after their state was written, where others of the set did not."""
+    found: set[tuple[str, int, BrokerId]] = set()
+    for topic in context.served_topics():
+        for piece in pieces(topic.states.items()):
+            for number, known in piece:
+                written = topic.written.get(number)
+                if written is None:
+                    continue
+                live = context.live_replicas(topic.name, number, known.state.isr)
+                younger = [broker for broker in live if context.brokers[broker].epoch > written]
+                if younger and len(younger) < len(live):
+                    found.update((topic.name, number, broker) for broker in younger)
+            yield
+    return found
 
 
 def _concerned(context: ClusterContext, brokers: AbstractSet[BrokerId]) -> Steps[list[tuple[TopicContext, list[int]]]]:
