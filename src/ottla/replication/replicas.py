@@ -248,6 +248,10 @@ class Replicas:
         role = self.leaders.get(tp) or self.followers.get(tp)
         if role is not None and _is_older(state, role):
             return ErrorCode.STALE_CONTROLLER_EPOCH
+        if role is not None and _written(state) < (role.epoch, role.partition_epoch):
+            # A new controller has read it, and has taken a change since that this leader has asked it for: the answer
+            # came over another connection, and does not say by which controller.
+            return ErrorCode.STALE_CONTROLLER_EPOCH
         if role is not None and role.epoch == state.leader_epoch and role.leader_id != state.leader:
             # In one leader epoch there is one leader.
             return ErrorCode.STALE_CONTROLLER_EPOCH
@@ -617,6 +621,11 @@ def _is_older(state: PartitionState, role: Leader | Follower) -> bool:
     if state.controller_epoch < role.controller_epoch:
         return True
     return (state.leader_epoch, state.partition_epoch) < (role.epoch, role.partition_epoch)
+
+
+def _written(state: PartitionState) -> tuple[int, int]:
+    """Rises with each write of the state into the tree, whoever writes."""
+    return state.leader_epoch, state.partition_epoch
 
 
 def _note_epochs(role: Leader | Follower, state: PartitionState) -> None:

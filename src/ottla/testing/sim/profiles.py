@@ -73,6 +73,12 @@ PROFILES: Final[Mapping[str, Profile]] = {
         Profile(name="changes", faults={}, operator=1.0),
         Profile(name="changes and faults", faults=ANY.faults, operator=1.0),
         Profile(name="processes", faults=_PROCESSES),
+        # Leaders find out by themselves who lags before most of the dead come back.
+        Profile(
+            name="deaths",
+            faults={"kill": 3.0, "kill_leader": 1.0},
+            properties={"replica.lag.time.max.ms": "4500"},
+        ),
         Profile(name="links", faults=_LINKS),
         Profile(name="pauses", faults={"pause": 3.0, "kill": 1.0}),
         Profile(

@@ -93,8 +93,10 @@ class WeakIsr(Invariant):
     looks_at = _OF_LEADERS
 
     def replica_changed(self, cluster: Cluster, replica: Replica) -> None:
+        tree = replica.partition.tree
         for leader in _presumed_leaders(replica):
-            _check_members(self, leader, leader.isr)
+            is_late = cluster.forgets and tree is not None and tree.leader_epoch > leader.epoch
+            _check_members(self, leader, leader.isr & set(tree.isr) if is_late and tree is not None else leader.isr)
 
 
 class StrongIsr(Invariant):
