@@ -8,9 +8,8 @@ from typing import Final
 from ottla.testing.sim.invariants.cluster import Changed, Cluster, Partition, Replica, TreeChange
 from ottla.testing.sim.invariants.invariant import Invariant
 
-#: Seconds. A leader may find out by itself that a follower lags, and ask for its removal, while the controller hears of
-#: its death over a slow link.
-_UNHEARD_S: Final = 6.0
+#: Seconds. The controller may hear of a death over a slow link.
+_UNHEARD_S: Final = 4.0
 _OF_LEADERS = Changed.ROLE | Changed.WATERMARK | Changed.ISR | Changed.CUT
 
 
