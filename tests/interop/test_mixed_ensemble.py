@@ -32,7 +32,7 @@ def tree_at(folder: Path, where: str) -> Iterator[str]:
 @pytest.mark.parametrize("where", ["ensemble", "our-tree"])
 @pytest.mark.parametrize("kinds", [(OURS, OURS, KAFKA), (KAFKA, KAFKA, OURS)], ids=["two-ours", "two-kafka"])
 def test_logs_are_equal_after_kills(tmp_path: Path, where: str, kinds: tuple[str, str, str]) -> None:
-    """Each leads a partition and is the controller at some time; each is killed."""
+    """Whoever is the controller is killed, four times; both kinds have been it in the end."""
     load = Load()
     with tree_at(tmp_path, where) as zookeeper:
         cluster = EnsembleBrokers(tmp_path, zookeeper, dict(enumerate(kinds, 1)))
