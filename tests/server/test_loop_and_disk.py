@@ -7,6 +7,7 @@ the loop's thread is counted with who asked. What may be asked for there stands 
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -83,8 +84,6 @@ def broker(tmp_path: Path) -> Iterator[WatchedBroker]:
 
 
 async def thread_id() -> int:
-    import threading
-
     return threading.get_ident()
 
 
