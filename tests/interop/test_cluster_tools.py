@@ -6,7 +6,6 @@ import asyncio
 import json
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -135,9 +134,13 @@ def test_a_verifiable_producer_loses_nothing_when_its_leaders_are_killed(
     until_whole(cluster, "verified")
     cluster.restart(cluster.leader("verified"))
     thread.join(SECONDS_MAX)
-    events = Counter(json.loads(line)["name"] for line in done[0].checked().splitlines() if line.startswith("{"))
-    assert events["producer_send_success"] == count, events
-    assert sorted(map(int, read_all(cluster, "verified"))) == list(range(count))
+    events = [json.loads(line) for line in done[0].checked().splitlines() if line.startswith("{")]
+    acknowledged = [int(event["value"]) for event in events if event["name"] == "producer_send_success"]
+    # It tries nothing again (retries=0), so what was under way at a kill is an error.
+    assert len(acknowledged) >= count * 0.9
+    found = list(map(int, read_all(cluster, "verified")))
+    assert {*acknowledged} <= {*found} <= {*range(count)}
+    assert len(found) == len({*found})
 
 
 # Groups whose coordinator is killed.
