@@ -6,7 +6,6 @@ import asyncio
 import json
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -44,6 +43,13 @@ def all_are_there(cluster: Cluster) -> Iterator[None]:
 def create(cluster: Cluster, name: str, *replicas: int) -> None:
     with Admin(bootstrap_servers=cluster.bootstrap) as admin:
         admin.create_topics([NewTopic(name, assignments={0: replicas})])
+    # Each broker hears of it at its own pace.
+    cluster.until(lambda: all(_knows(address, name) for address in cluster.addresses.values()))
+
+
+def _knows(address: str, topic: str) -> bool:
+    with Admin(bootstrap_servers=address) as admin:
+        return topic in admin.list_topics()
 
 
 def until_whole(cluster: Cluster, topic: str) -> None:
@@ -123,13 +129,18 @@ def test_a_verifiable_producer_loses_nothing_when_its_leaders_are_killed(
     limits = ("--max-messages", str(count), "--throughput", "400")
     thread, done = beside(lambda: kafka_tools.run("VerifiableProducer", *words, *limits, seconds=SECONDS_MAX))
     cluster.until(lambda: len(read_all(cluster, "verified")) > 200)
-    cluster.kill_leader("verified")
+    killed = cluster.kill_leader("verified")
+    cluster.until(lambda: cluster.leader("verified") not in (-1, killed))
     until_whole(cluster, "verified")
     cluster.restart(cluster.leader("verified"))
     thread.join(SECONDS_MAX)
-    events = Counter(json.loads(line)["name"] for line in done[0].checked().splitlines() if line.startswith("{"))
-    assert events["producer_send_success"] == count, events
-    assert sorted(map(int, read_all(cluster, "verified"))) == list(range(count))
+    events = [json.loads(line) for line in done[0].checked().splitlines() if line.startswith("{")]
+    acknowledged = [int(event["value"]) for event in events if event["name"] == "producer_send_success"]
+    # It tries nothing again (retries=0), so what was under way at a kill is an error.
+    assert len(acknowledged) >= count * 0.9
+    found = list(map(int, read_all(cluster, "verified")))
+    assert {*acknowledged} <= {*found} <= {*range(count)}
+    assert len(found) == len({*found})
 
 
 # Groups whose coordinator is killed.
@@ -138,8 +149,8 @@ def test_a_verifiable_producer_loses_nothing_when_its_leaders_are_killed(
 def coordinator(cluster: Cluster, group: str) -> int:
     from confluent_kafka.admin import AdminClient
 
-    described = AdminClient({"bootstrap.servers": cluster.bootstrap}).describe_consumer_groups([group])
-    return int(described[group].result(SECONDS_MAX).coordinator.id)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    return int(admin.describe_consumer_groups([group])[group].result(SECONDS_MAX).coordinator.id)
 
 
 class Writer:

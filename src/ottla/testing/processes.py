@@ -132,8 +132,15 @@ class Cluster:
         self._signal(self._broker(broker), signal.SIGKILL)
 
     def kill_leader(self, topic: str, partition: int = 0) -> int:
-        """Which broker that was."""
-        leader = self.leader(topic, partition)
+        """Which broker that was: one that is elected just now is waited for."""
+        found: list[int] = []
+
+        def is_led() -> bool:
+            found.append(self.leader(topic, partition))
+            return found[-1] != -1
+
+        self.until(is_led)
+        leader = found[-1]
         self.kill(leader)
         return leader
 
