@@ -134,6 +134,8 @@ class Faults:
         """Of one, while all others have everything: nobody flushes, and nothing may be lost all the same."""
         if all(each.runs for each in self._cluster.machines) and self._cluster.unequal() is None:
             self._power()
+        else:
+            self.counts["power_when_whole"] -= 1
 
     def _power_of_all(self) -> None:
         for machine in self._cluster.machines:

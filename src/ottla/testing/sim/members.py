@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from dataclasses import dataclass
+from math import inf
 from random import Random
 from typing import Any, Final
 
@@ -69,6 +70,8 @@ class CommitHistory:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._commits: dict[tuple[str, TopicPartition], list[Commit]] = defaultdict(list)
+        #: Positions that are on their way.
+        self._sent: dict[tuple[str, TopicPartition], list[int]] = defaultdict(list)
         #: Those that members have entered.
         self.generations = 0
 
@@ -76,9 +79,17 @@ class CommitHistory:
     def acknowledged_count(self) -> int:
         return sum(commit.acknowledged_at is not None for each in self._commits.values() for commit in each)
 
+    def send(self, group: str, tp: TopicPartition, position: int) -> None:
+        self._sent[group, tp].append(position)
+
+    def refused(self, group: str, tp: TopicPartition, position: int) -> None:
+        self._sent[group, tp].remove(position)
+
     def note(self, group: str, tp: TopicPartition, commit: Commit) -> None:
         """Raises HistoryFault where a generation was acknowledged that was over when the commit was sent."""
         self._trace.say("commit", f"{group} {tp} {commit}")
+        if commit.position in self._sent[group, tp]:
+            self._sent[group, tp].remove(commit.position)
         known = self._commits[group, tp]
         if commit.acknowledged_at is not None:
             for other in known:
@@ -90,10 +101,11 @@ class CommitHistory:
                     raise HistoryFault(f"{group} {tp}: {commit} was taken after {other}: an old generation")
         known.append(commit)
 
-    def check(self, group: str, tp: TopicPartition, found: int) -> None:
-        """The position at the end: that of a commit which no acknowledged one has replaced."""
+    def check(self, group: str, tp: TopicPartition, found: int, asked_at: float = inf) -> None:
+        """The position that was asked for then: that of a commit which no acknowledged one had replaced."""
         commits = self._commits[group, tp]
-        latest = max((each.sent_at for each in commits if each.acknowledged_at is not None), default=None)
+        acknowledged = [each for each in commits if each.acknowledged_at is not None]
+        latest = max((each.sent_at for each in acknowledged if (each.acknowledged_at or 0.0) <= asked_at), default=None)
         possible = {
             each.position
             for each in commits
@@ -101,6 +113,7 @@ class CommitHistory:
         }
         if latest is None:
             possible.add(-1)
+        possible.update(self._sent[group, tp])
         if found not in possible:
             raise HistoryFault(f"{group} {tp}: the position is {found}, and can be one of {sorted(possible)} only")
 
@@ -190,8 +203,21 @@ class Member:
         self._check("sync", synced.error_code)
         numbers = bytes(synced.assignment)
         self._assigned = [self._partitions[number] for number in numbers]
+        await self._look_back()
         self.generations += 1
         self._history.generations += 1
+
+    async def _look_back(self) -> None:
+        """As a consumer does that begins with a partition: it goes on from the position that was committed last."""
+        if not self._assigned:
+            return
+        tp = self._random.choice(self._assigned)
+        asked_at = asyncio.get_running_loop().time()
+        topics = [OffsetFetchRequestTopics(name=tp.topic, partition_indexes=[tp.partition])]
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=self._group, topics=topics)])
+        (answer,) = (await self._ask(request, 8)).groups
+        self._check("look back", answer.error_code)
+        self._history.check(self._group, tp, int(answer.topics[0].partitions[0].committed_offset), asked_at)
 
     def _divide(self, joined: Any) -> list[SyncGroupRequestAssignment]:
         """A byte a partition is all that these members need to understand one another."""
@@ -228,6 +254,8 @@ class Member:
             topics=[OffsetCommitRequestTopic(name=tp.topic, partitions=[part])],
         )
 
+        self._history.send(self._group, tp, position)
+
         def note(acknowledged_at: float | None) -> None:
             commit = Commit(self.name, generation, position, sent, acknowledged_at)
             self._history.note(self._group, tp, commit)
@@ -242,6 +270,8 @@ class Member:
             note(loop.time())
         elif error in _AGAIN:
             note(None)
+        else:
+            self._history.refused(self._group, tp, position)
         self._check("commit", error)
 
 

@@ -73,6 +73,12 @@ PROFILES: Final[Mapping[str, Profile]] = {
         Profile(name="changes", faults={}, operator=1.0),
         Profile(name="changes and faults", faults=ANY.faults, operator=1.0),
         Profile(name="processes", faults=_PROCESSES),
+        # Leaders find out by themselves who lags before most of the dead come back.
+        Profile(
+            name="deaths",
+            faults={"kill": 3.0, "kill_leader": 1.0},
+            properties={"replica.lag.time.max.ms": "4500"},
+        ),
         Profile(name="links", faults=_LINKS),
         Profile(name="pauses", faults={"pause": 3.0, "kill": 1.0}),
         Profile(
@@ -82,7 +88,7 @@ PROFILES: Final[Mapping[str, Profile]] = {
             operator=1.0,
         ),
         Profile(name="tree", faults={**_TREE, "off_the_tree": 2.0, "kill": 1.0, "tree_full": 0.5}, operator=0.3),
-        Profile(name="power", faults={**POWER, "power": 3.0, "pause": 0.5}, flush=1.0),
+        Profile(name="power", faults={"power": 3.0, "power_of_all": 1.5, "pause": 0.5}, flush=1.0),
         # Nobody flushes: what one machine forgets the others have.
         Profile(
             name="forgetful",

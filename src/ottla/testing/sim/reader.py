@@ -88,9 +88,15 @@ async def read_all(client: Routes, tp: TopicPartition, *, start: int = 0) -> lis
 
 async def follow(client: Routes, tp: TopicPartition, history: History) -> None:
     """A consumer that never stops: what it sees must stay, and its position must stay valid."""
-    offset = 0
+    offset, epoch = 0, -1
     while True:
         try:
+            if epoch != client.epoch_of(tp):
+                # A leader that does not know yet what is committed may not answer from what it knows (KIP-207).
+                end = await end_offset(client, tp)
+                if end < offset:
+                    raise HistoryFault(f"{tp}: offset {offset - 1} was seen, and the end is {end} now")
+                epoch = client.epoch_of(tp)
             rows, high_watermark = await fetch(client, tp, offset, wait_ms=500)
         except Unreachable:
             await asyncio.sleep(0.1)

@@ -50,7 +50,7 @@ class ScheduleFailed(AssertionError):
         super().__init__(f"seed {seed}, profile {profile!r}: {error!r}\n{tail}")
         self.seed = seed
         found = error
-        while not isinstance(found, InvariantBroken) and found.__cause__ is not None:
+        while not isinstance(found, InvariantBroken | HistoryFault) and found.__cause__ is not None:
             found = found.__cause__
         self.invariant = found.name if isinstance(found, InvariantBroken) else type(found).__name__
 
@@ -104,6 +104,7 @@ class ClusterSchedule:
         if random.random() < profile.unclean:
             # The first one always: there is something to lose.
             self.cluster.unclean_topics |= {f"t{n}" for n in range(profile.topics) if n == 0 or random.random() < 0.5}
+        self.cluster.state.forgets = "power_when_whole" in profile.faults
         self.kinds = {kind: share for kind, share in profile.faults.items() if self.flush or kind not in POWER}
         self.faults = Faults(self.cluster, Random(random.getrandbits(64)))
         self.partitions: list[TopicPartition] = []

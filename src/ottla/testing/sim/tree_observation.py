@@ -46,6 +46,8 @@ class TreeObserver:
     def watch(self, store: TreeStore) -> None:
         """A store that is open, from now on."""
         self._take_over(store)
+        # Nobody could hear of their end before.
+        self._gone = dict.fromkeys(self._gone, self._trace.seconds)
         hooked = cast("Any", store)
         answer = hooked._answer  # noqa: SLF001 - the moment between durable and known has no other name
 

@@ -61,12 +61,13 @@ class Faked:
         controller_epoch: int = 5,
         written: int = 5,
         unclean: bool = False,
+        gone_s: dict[int, float] | None = None,
     ) -> None:
         partition = self.cluster.partition(TP)
         self.version = self.version + 1 if version is None else version
         after = TreeState(leader, epoch, isr, self.version, written)
         self.cluster.tree_changed(
-            TreeChange(partition, partition.tree, after, session, owner, controller_epoch, unclean)
+            TreeChange(partition, partition.tree, after, session, owner, controller_epoch, unclean, gone_s or {})
         )
 
     def settle(self) -> None:
@@ -235,6 +236,30 @@ def one_session_twice(faked: Faked) -> None:
     faked.cluster.uses_session(4, "another")
 
 
+def dead_found_by_its_leader(faked: Faked) -> None:
+    faked.tree(1, 1, (1, 2), gone_s={3: 30.0})
+
+
+def _alone(faked: Faked) -> None:
+    """Under the minimum, with a record that nobody else has."""
+    faked.cluster.partition(TP).minimum = 2
+    faked.committed()
+    faked.tree(1, 1, (1,))
+    faked.isr(1, (1,))
+    faked.append(1, 1)
+    faked.settle()
+
+
+def joins_before_the_end(faked: Faked) -> None:
+    _alone(faked)
+    faked.isr(1, (1,), (1, 2))
+
+
+def moves_under_the_minimum(faked: Faked) -> None:
+    _alone(faked)
+    faked.watermark(1, 3)
+
+
 def acknowledged_early(faked: Faked) -> None:
     faked.append(1, 1)
     faked.settle()
@@ -268,6 +293,9 @@ BAD: dict[Scene, str] = {
     two_leaders_in_the_tree: "EpochsNeverFall",
     one_session_twice: "OneOwnerPerSession",
     acknowledged_early: "AcknowledgedIsCommitted",
+    dead_found_by_its_leader: "DeadLeaveAtOnce",
+    joins_before_the_end: "JoinsAtTheEnd",
+    moves_under_the_minimum: "WatermarkKeepsMinimum",
 }
 
 
@@ -316,6 +344,19 @@ def test_a_sound_failover_breaks_nothing() -> None:
     faked.settle()
     assert [faked.cluster.events[kind] for kind in ("elections", "ISR changes", "truncations")] == [1, 2, 1]
     faked.cluster.acknowledged(TP, b"", 3)
+
+
+def test_whoever_has_the_end_joins_under_the_minimum_and_moves_the_watermark() -> None:
+    faked = Faked()
+    _alone(faked)
+    faked.append(2, 1)
+    faked.settle()
+    faked.isr(1, (1,), (1, 2))
+    faked.settle()
+    faked.tree(1, 1, (1, 2), gone_s={3: 30.0})
+    faked.isr(1, (1, 2))
+    faked.watermark(1, 3)
+    faked.settle()
 
 
 def test_a_fenced_leader_may_believe_to_lead_on() -> None:

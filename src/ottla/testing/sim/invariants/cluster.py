@@ -131,6 +131,9 @@ class Cluster:
         self.partitions: dict[PartitionKey, Partition] = {}
         #: `min.insync.replicas` of topics that keep theirs, at most as many as they have replicas.
         self.minima: dict[str, int] = {}
+        #: Whether a machine may lose what its broker had, which has left the tree's ISR by then: a leader that has not
+        #: heard of that yet counts it still, and waits for it in vain.
+        self.forgets = False
         #: Who uses which session.
         self.session_owners: dict[int, object] = {}
         self._invariants = tuple(invariants)

@@ -8,9 +8,8 @@ from typing import Final
 from ottla.testing.sim.invariants.cluster import Changed, Cluster, Partition, Replica, TreeChange
 from ottla.testing.sim.invariants.invariant import Invariant
 
-#: Seconds. A leader may find out by itself that a follower lags, and ask for its removal, while the controller hears of
-#: its death over a slow link.
-_UNHEARD_S: Final = 6.0
+#: Seconds. The controller may hear of a death over a slow link.
+_UNHEARD_S: Final = 4.0
 _OF_LEADERS = Changed.ROLE | Changed.WATERMARK | Changed.ISR | Changed.CUT
 
 
@@ -93,8 +92,10 @@ class WeakIsr(Invariant):
     looks_at = _OF_LEADERS
 
     def replica_changed(self, cluster: Cluster, replica: Replica) -> None:
+        tree = replica.partition.tree
         for leader in _presumed_leaders(replica):
-            _check_members(self, leader, leader.isr)
+            is_late = cluster.forgets and tree is not None and tree.leader_epoch > leader.epoch
+            _check_members(self, leader, leader.isr & set(tree.isr) if is_late and tree is not None else leader.isr)
 
 
 class StrongIsr(Invariant):
