@@ -88,7 +88,7 @@ PROFILES: Final[Mapping[str, Profile]] = {
             operator=1.0,
         ),
         Profile(name="tree", faults={**_TREE, "off_the_tree": 2.0, "kill": 1.0, "tree_full": 0.5}, operator=0.3),
-        Profile(name="power", faults={**POWER, "power": 3.0, "pause": 0.5}, flush=1.0),
+        Profile(name="power", faults={"power": 3.0, "power_of_all": 1.5, "pause": 0.5}, flush=1.0),
         # Nobody flushes: what one machine forgets the others have.
         Profile(
             name="forgetful",

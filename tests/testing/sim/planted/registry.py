@@ -50,14 +50,14 @@ HISTORY: Final = _one("HistoryFault")
 
 PLANTED: Final = (
     Planted(replication.truncated_to_the_watermark, "short terms", LACKING, 1),
-    Planted(replication.never_truncated, "short terms", HISTORY, 1),
-    Planted(replication.vouched_before_the_flush, "power", LACKING | {"LogMatching"}, 1),
+    Planted(replication.never_truncated, "short terms", HISTORY, 2),
+    Planted(replication.vouched_before_the_flush, "power", LACKING | {"LogMatching"}, 2),
     Planted(replication.shrunk_before_the_answer, "links", frozenset({"MaximalIsr", "WeakIsr"}), 2),
     Planted(replication.joiner_counted_late, "processes", _one("MaximalIsr"), 1),
     Planted(replication.counts_itself_alone, "processes", LACKING, 1),
     Planted(replication.acknowledged_before_the_watermark, "processes", _one("AcknowledgedIsCommitted"), 1),
     Planted(replication.watermark_falls, "processes", _one("WatermarksNeverFall"), 1),
-    Planted(replication.all_committed_on_taking_over, "short terms", LACKING, 24),
+    Planted(replication.all_committed_on_taking_over, "short terms", LACKING, 5),
     Planted(replication.joins_at_once, "processes", LACKING, 1),
     Planted(replication.offsets_believed_too_much, "processes", LACKING, 1),
     Planted(replication.shown_above_the_watermark, "short terms", HISTORY, 1),
