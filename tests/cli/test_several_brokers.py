@@ -65,8 +65,10 @@ def test_what_is_wrong_and_how_it_came_to_be(three: Cluster, in_process: Command
     for broker in (first, second):
         three.resume(broker)
     three.until(lambda: ottla("cluster", "health")[0] == 0)
-    three.kill_leader(TOPIC)
+    killed = three.kill_leader(TOPIC)
+    three.until(lambda: three.leader(TOPIC) not in {-1, killed})
     three.until(lambda: ottla("cluster", "health")[0] == 0)
+    three.until(lambda: ottla("why", TOPIC, "0")[0] == 0)
     code, out = ottla("why", TOPIC, "0", "-o", "json")
     found = json.loads(out)
     assert (code, found["wrong"]) == (0, [])

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from threading import Thread
 from typing import Any, TypeVar
 
 import pytest
@@ -408,13 +409,19 @@ def test_a_produce_that_waits_for_the_disk(running: Holding, change: str, by_id:
         until(lambda: running.end() == 1)
         running.until_held()
         running.hold("nothing else")  # a move flushes its copy
-        if change == "made again":
-            again(running, flush_messages="1")
+        if change in {"gone", "made again"}:
+            # The deletion waits for the flush, and the request does not wait for the deletion.
+            making = Thread(target=running.delete if change == "gone" else partial(again, running, flush_messages="1"))
+            making.start()
+            answer = produced(peer, version)
+            assert asks(other)
+            running.let_go()
+            making.join()
         else:
             CHANGES[change][0](running)
-        assert asks(other)
-        running.let_go()
-        answer = produced(peer, version)
+            assert asks(other)
+            running.let_go()
+            answer = produced(peer, version)
         # The log has kept it: a client that tried again would write it twice.
         assert answer.error_code == (NONE if CHANGES[change][1] else NOT_LEADER)
         if change == "made again":

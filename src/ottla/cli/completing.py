@@ -34,19 +34,22 @@ def parser_for(words: list[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="ottla", allow_abbrev=False)
     parser.add_argument("--version", action="store_true")
     verbs = parser.add_subparsers()
+    made: dict[str, argparse.ArgumentParser] = {}
     groups: dict[str, Any] = {}
     found = find(words)
     chosen = found[0] if found else None
     for verb, module, summary in VERBS:
         group, _, name = verb.rpartition(" ")
         if group and group not in groups:
-            about = ", ".join(each.split()[1] for each, _ in below(group))
-            groups[group] = verbs.add_parser(group, help=about).add_subparsers()
-        made = (groups[group] if group else verbs).add_parser(name, help=summary, allow_abbrev=False)
+            if group not in made:  # some are verbs themselves
+                about = ", ".join(each.split()[1] for each, _ in below(group))
+                made[group] = verbs.add_parser(group, help=about)
+            groups[group] = made[group].add_subparsers()
+        made[verb] = (groups[group] if group else verbs).add_parser(name, help=summary, allow_abbrev=False)
         if verb == chosen:
             from importlib import import_module
 
-            import_module(f"ottla.cli.{module}").arguments(made)
+            import_module(f"ottla.cli.{module}").arguments(made[verb])
     return parser
 
 

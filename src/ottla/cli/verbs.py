@@ -28,7 +28,7 @@ VERBS = (
     ("config alter", "config.alter", "change the settings of a topic or of brokers"),
     ("cluster describe", "cluster.describe", "show the brokers and the controller"),
     ("cluster health", "cluster.health", "say whether the cluster is healthy, and what is wrong"),
-    ("why", "why", "say how a partition came to be as it is, and what is wrong with it"),
+    ("why", "why", "say what happened to a partition, and what is wrong now"),
     ("elect", "elect", "have the preferred leaders elected, or any"),
     ("reassign plan", "reassign.plan", "propose where partitions shall be"),
     ("reassign run", "reassign.run", "begin to move partitions as a file says"),

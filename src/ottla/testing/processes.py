@@ -184,6 +184,16 @@ class Cluster:
         leader = self._described(topic, asked).partitions[partition].leader
         return -1 if leader is None else leader
 
+    def controller(self) -> int:
+        """-1 while there is none."""
+
+        async def work() -> int:
+            async with Admin(bootstrap_servers=self.bootstrap) as admin:
+                found = (await admin.describe_cluster()).controller_id
+                return -1 if found is None else found
+
+        return self._run(work())
+
     def isrs(self, topic: str) -> list[tuple[int, ...]]:
         """The in-sync replicas of each partition."""
         return [partition.isr for partition in self._described(topic, None).partitions]

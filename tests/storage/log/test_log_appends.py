@@ -273,3 +273,24 @@ def test_a_coordinator_writes_without_sequences() -> None:
     with pytest.raises(AppendRefused) as error:
         put(log, batch(b"c", producer=(5, 0, -1)), origin=Origin.COORDINATOR)
     assert error.value.error == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+@pytest.mark.parametrize("hole", [100, 2**31 + 7])
+def test_what_was_not_taken_behind_a_hole_leaves_the_hole_open(hole: int) -> None:
+    """A leader's batch begins a segment and is not taken; the next leader has records in what was a hole before."""
+
+    def sent(offset: int, size: int = 300) -> memoryview:
+        record = Record(offset, NOW, None, b"v" * size, ())
+        return memoryview(bytearray(encode_batch([record], base_offset=offset, leader_epoch=1)))
+
+    log = World(config=SMALL._replace(segment_bytes=1000)).open()
+    log.stage_replica(sent(0, size=900))
+    log.write_staged()
+    behind = sent(1 + hole)
+    log.stage_replica(behind)
+    log.discard_staged()
+    assert (len(log.segments), log.end_offset) == (2, 1)
+    for offset in (1, 50, 1 + hole):
+        log.stage_replica(sent(offset))
+        log.write_staged()
+    assert [offset for offset, _ in read_all(log)] == [0, 1, 50, 1 + hole]

@@ -56,6 +56,7 @@ def stage_replica(
             staging.staged_end + header.size > staging.roll_size
             or header.max_timestamp > staging.roll_timestamp
             or header.last_offset > staging.roll_offset
+            or header.base_offset < staging.places.active.base_offset
         ):
             before_batch(staging, header.size, header.base_offset, header.last_offset, header.max_timestamp)
         if header.producer_id >= 0:
@@ -71,6 +72,8 @@ def _stage_usual(staging: Staging, records: memoryview, now_ms: int, epoch_max: 
     """Takes the usual batches that come first; how many bytes those are."""
     epoch = staging.leader_epoch
     if epoch < 0 or (epoch_max is not None and epoch > epoch_max):
+        return 0
+    if staging.next_offset < staging.places.active.base_offset:
         return 0
     room = staging.roll_size - staging.staged_end
     taken, batches, of_producers = walk(

@@ -60,12 +60,16 @@ def _before_batch(staging: Staging, size: int, first_offset: int, last_offset: i
     due = staging.staged_end > 0 and (
         staging.staged_end + size > staging.config.segment_bytes or is_old(staging, timestamp) or index_is_full(staging)
     )
-    if due or last_offset - segment.base_offset > INT32_MAX:
+    if due or not segment.base_offset <= last_offset <= segment.base_offset + INT32_MAX:
+        # Where the log ends: what a follower is sent may begin behind that, and if it is not taken after all, what
+        # another leader has of the hole comes before it. Where the hole is too wide for that, such a segment is replaced.
+        end = staging.next_offset
+        base_offset = end if last_offset - end <= INT32_MAX else first_offset
         if staging.rolls_apart:
-            staging.want_roll(first_offset)
+            staging.want_roll(base_offset)
             raise RollDue(staging.places.tp, staging.places.directory)
         staging.write()
-        roll(staging, first_offset)
+        roll(staging, base_offset)
         _before_batch(staging, size, first_offset, last_offset, timestamp)
         return
     _set_limits(staging, timestamp)

@@ -79,7 +79,7 @@ def old_registration_may_join(patch: Patch) -> None:
         return eligible(turns, change, member, -1, before)
 
     patch.setattr(ReplicaTurns, "_is_eligible", is_eligible)
-    patch.setattr(FetchReader, "_is_replica", lambda reader, leader: reader.replica_id in leader.isr.followers)
+    patch.setattr(FetchReader, "is_replica", lambda reader, leader: reader.replica_id in leader.isr.followers)
 
 
 def dead_stay_in_the_isr(patch: Patch) -> None:
@@ -153,7 +153,7 @@ def unfenced_controller(patch: Patch) -> None:
 
 def stale_controller_obeyed(patch: Patch) -> None:
     """A broker takes whatever state comes, of whatever age."""
-    patch.setattr(replicas, "_order", lambda _: (2**62, 2**62, 2**62))
+    patch.setattr(replicas, "_is_older", lambda *_: False)
 
 
 def bounce_unseen(patch: Patch) -> None:

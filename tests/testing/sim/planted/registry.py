@@ -69,7 +69,7 @@ PLANTED: Final = (
     ),
     Planted(control.watches_lost_after_a_reconnect, "tree", HISTORY, 2),
     Planted(control.old_generation_accepted, "processes", HISTORY, 1),
-    Planted(replication.counted_before_the_checks, "short terms", LACKING | HISTORY, 2),
+    Planted(replication.counted_before_the_checks, "short terms", LACKING | HISTORY, 16),
     Planted(replication.watermark_moves_under_the_minimum, "processes", _one("WatermarkKeepsMinimum"), 3),
     Planted(replication.joins_under_the_minimum_for_ever, "processes", _one("JoinsAtTheEnd"), 3),
     Planted(replication.followers_forget_producers, "short terms", HISTORY, 2),
