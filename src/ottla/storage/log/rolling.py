@@ -62,7 +62,7 @@ def _before_batch(staging: Staging, size: int, first_offset: int, last_offset: i
     )
     if due or not segment.base_offset <= last_offset <= segment.base_offset + INT32_MAX:
         # Where the log ends: what a follower is sent may begin behind that, and if it is not taken after all, what
-        # another leader has of the hole comes before it. Where the hole is too wide for that, such a segment is replaced.
+        # another leader has of the hole comes before it. A hole may be too wide for that: such a segment is replaced.
         end = staging.next_offset
         base_offset = end if last_offset - end <= INT32_MAX else first_offset
         if staging.rolls_apart:
