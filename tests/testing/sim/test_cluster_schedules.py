@@ -36,6 +36,19 @@ def test_a_moved_replica_ends_at_a_broker_that_was_away() -> None:
     schedule(2, PROFILES["changes and faults"]).run()
 
 
+class Patient(Random):
+    """Draws a pause of ten times its mean each time, as one draw in twenty thousand is."""
+
+    def expovariate(self, lambd: float = 1.0) -> float:
+        return 10.0 / lambd
+
+
+def test_no_pause_of_who_changes_topics_outlasts_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.testing.sim.schedule.Random", Patient)
+    outcome = schedule(1, replace(PROFILES["changes"], seconds=2.0, records=10)).run()
+    assert outcome.events["topics made"] > 0
+
+
 def seed_of_the_commit() -> int:
     """Fresh ones with each commit, and the same for one: what fails fails again."""
     command = ["git", "rev-parse", "--short=8", "HEAD"]

@@ -242,11 +242,11 @@ class ClusterSchedule:
         return found or self.partitions
 
     async def _move(self) -> None:
-        """Replicas and leaders that go elsewhere beside the load."""
-        random = Random(self.random.getrandbits(64))
-        end = self.simulation.loop.time() + self.profile.seconds
-        while self.simulation.loop.time() < end:
-            await asyncio.sleep(random.expovariate(1 / 5.0))
+        """Replicas and leaders that go elsewhere beside the load; the last ones when the load's time is over."""
+        random, loop = Random(self.random.getrandbits(64)), self.simulation.loop
+        end = loop.time() + self.profile.seconds
+        while loop.time() < end:
+            await asyncio.sleep(min(random.expovariate(1 / 5.0), end - loop.time()))
             tp = random.choice(self.partitions)
             if self._is_unclean(tp) and random.random() < 0.3:
                 await self.mover.elect(tp, UNCLEAN)
