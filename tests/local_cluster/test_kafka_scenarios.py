@@ -30,7 +30,7 @@ PAUSE_S = 0.002
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     # Of two replicas the second to stop has nobody to hand over to, and would wait for a while before it stops.
-    properties = {"replica.lag.time.max.ms": "3000", "controlled.shutdown.retry.backoff.ms": "200"}
+    properties = {"replica.lag.time.max.ms": "3000"}
     with ottla.testing.cluster(3, properties=properties) as running:
         yield running
 

@@ -10,6 +10,9 @@ def up_defaults(brokers: int) -> dict[str, str]:
 
     A new group is not made to wait for more members, as in Kafka's images and its own sample file: three seconds are
     much for somebody who looks. A new broker is number 1, as there.
+
+    As a rule all of them stop together. A broker whose partitions nobody can take over any more tries that three times,
+    and its pause between two tries is short.
     """
     assert brokers >= 1
     copies = str(min(3, brokers))
@@ -23,5 +26,6 @@ def up_defaults(brokers: int) -> dict[str, str]:
         "share.coordinator.state.topic.replication.factor": copies,
         "share.coordinator.state.topic.min.isr": needed,
         "group.initial.rebalance.delay.ms": "0",
+        "controlled.shutdown.retry.backoff.ms": "500",
         "ottla.new.broker.id": "1",
     }
