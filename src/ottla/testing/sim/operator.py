@@ -78,13 +78,15 @@ class Operator:
         )
 
         async def attempt() -> tuple[int, Any]:
-            answer = await self._client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
-            error, topic_id = answer.topics[0].error_code, bytes(answer.topics[0].topic_id)
-            if error == ErrorCode.TOPIC_ALREADY_EXISTS:
-                topic_id = await self._id_of(name)
-                if topic_id == _NO_ID or topic_id in self._former.get(name, ()):
-                    error = ErrorCode.REQUEST_TIMED_OUT  # the one before is not gone yet
-            return error, topic_id
+            while True:
+                answer = await self._client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
+                error, topic_id = answer.topics[0].error_code, bytes(answer.topics[0].topic_id)
+                if error == ErrorCode.TOPIC_ALREADY_EXISTS:
+                    topic_id = await self._id_of(name)
+                    if topic_id == _NO_ID or topic_id in self._former.get(name, ()):
+                        await asyncio.sleep(0.15)  # the one before is not gone yet
+                        continue
+                return error, topic_id
 
         topic_id = await self._until_done(f"create {name}", name, attempt, ErrorCode.TOPIC_ALREADY_EXISTS)
         self.topics[name] = OperatedTopic(partitions, dict(configs), topic_id or b"")
@@ -133,7 +135,7 @@ class Operator:
         del self.topics[name]
 
     async def _until_done(self, what: str, name: str | None, attempt: Any, done_already: ErrorCode) -> Any:
-        """The second part of the answer. An attempt that nobody answers spends the topic's name, if that is given."""
+        """The second part of the answer. An attempt that nobody knows the end of spends the topic's name, if given."""
         undecided = False
         self._say(what)
         while True:
@@ -157,7 +159,10 @@ class Operator:
                 return told
             if error not in _UNDECIDED:
                 raise HistoryFault(f"{what}: {error.name}")
+            # The broker that was asked has asked the controller, and that request is on its way still, perhaps.
             undecided = True
+            if name is not None:
+                self.leaving.add(name)
             await asyncio.sleep(0.15)
 
     def _say(self, what: str) -> None:
