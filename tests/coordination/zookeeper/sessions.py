@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from ottla.config import Config
 from ottla.coordination.interface import Coordination
 from ottla.coordination.zookeeper.client import RemoteTree, open_remote
@@ -35,13 +37,17 @@ class RemoteProvider:
         info = session.session
         host, _, port = self.connect.partition("/")[0].split(",")[0].rpartition(":")
         clock = self.ports.clock
-        _, made = await self.ports.network.connect(
-            lambda: ServerConnection("thief", clock.monotonic_ms), host, int(port)
-        )
-        assert isinstance(made, ServerConnection)
-        request = ConnectRequest(0, session.durable_zxid, info.timeout_ms, info.id, info.password)
-        assert (await made.shake_hands(request)).session_id == info.id
-        made._write(encode_request(1, OpCode.CLOSE_SESSION))
+        while True:
+            _, made = await self.ports.network.connect(
+                lambda: ServerConnection("thief", clock.monotonic_ms), host, int(port)
+            )
+            assert isinstance(made, ServerConnection)
+            request = ConnectRequest(0, session.durable_zxid, info.timeout_ms, info.id, info.password)
+            if (await made.shake_hands(request)).session_id != info.id:
+                return
+            # Its client may take it back before this is read.
+            made._write(encode_request(1, OpCode.CLOSE_SESSION))
+            await asyncio.sleep(0.02)
 
     async def close(self) -> None:
         for tree in self.opened:
