@@ -15,6 +15,7 @@ from tools.ottla_server import TreeProcess
 from tools.zookeeper_server import ZooKeeperEnsemble, shell
 
 from ottla.coordination.zookeeper.codes import OTTLA_PROTOCOL, OpCode
+from ottla.coordination.zookeeper.frames import encode_connect, encode_request
 from ottla.coordination.zookeeper.messages import (
     AuthRequest,
     ConnectRequest,
@@ -23,8 +24,6 @@ from ottla.coordination.zookeeper.messages import (
     NodeRequest,
     SetDataRequest,
     SetWatchesRequest,
-    encode_connect,
-    encode_request,
 )
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("zookeeper")]
@@ -164,6 +163,10 @@ def conversations(zookeeper: int, shared_process: TreeProcess) -> dict[str, Pair
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_whole_conversations_are_alike(conversations: dict[str, Pair], name: str) -> None:
     ours, theirs = conversations[name]
+    if name.startswith("an unknown session") and theirs == ["closed"]:
+        # ZooKeeper hangs up from another thread than the one that sends: on a busy machine its refusal may be lost.
+        assert [answer[1:3] for answer in ours[:-1] if isinstance(answer, tuple)] == [(0, False)]
+        ours = ours[-1:]
     assert ours == theirs
 
 
