@@ -387,7 +387,7 @@ def test_settings_that_cannot_be_read_cost_no_records() -> None:
 async def _unsound(one: OneBroker) -> None:
     await filled(one)
     assert one.broker.broker is not None
-    tree = one.broker.broker._coordination
+    tree = one.broker.broker.tree
     assert tree is not None
     await tree.set(topic_config_path("t"), encode_config({"retention.ms": "-1", "segment.ms": "soon"}))
     await one.restart()

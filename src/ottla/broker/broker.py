@@ -10,41 +10,25 @@ clean stop is written last.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable
+from typing import Final
 
 from ottla import __version__, logs
 from ottla.broker.adopting import warn_of_kept
-from ottla.broker.announcements import BrokerAnnouncements, sound_log_config
+from ottla.broker.announcements import sound_log_config
 from ottla.broker.cleaning import Cleaning
-from ottla.broker.controller_access import ControllerAccess
-from ottla.broker.group_partitions import GroupPartitions, journal_settings
-from ottla.broker.housekeeping import Housekeeping
-from ottla.broker.identity import coordination_directory, learn_identity, warn_if_stranger
-from ottla.broker.isr_requests import IsrRequests
+from ottla.broker.identity import learn_identity, warn_if_stranger
 from ottla.broker.leaving import hand_over
-from ottla.broker.membership import Member, Membership
-from ottla.broker.reaching import BrokerReach
-from ottla.broker.replica_reports import ReplicaReports
+from ottla.broker.parts import Ground, Parts
 from ottla.broker.session_counts import SessionCounts
-from ottla.broker.tree_signs import TreeSigns
+from ottla.broker.tree_sessions import TreeSessions
 from ottla.config import Config, LogConfig
-from ottla.config.live import LiveConfig
 from ottla.controller.controller import ClusterController
 from ottla.controller.deciding.context import ClusterContext
-from ottla.controller.deciding.rules import ControllerSettings
 from ottla.controller.loading import load_topics
-from ottla.coordination.errors import ConnectionLoss, CoordinationError, SessionExpired
-from ottla.coordination.providers import BrokersTree, Opening, open_tree
+from ottla.coordination.providers import BrokersTree
 from ottla.handlers.calls.call import Services
-from ottla.handlers.calls.checks import Checks
-from ottla.handlers.calls.request_metrics import RequestMetrics
-from ottla.handlers.calls.turns import Turns
 from ottla.handlers.fetch.handler import FetchHandler
-from ottla.handlers.on_demand.groups import GroupsOnDemand
-from ottla.handlers.on_demand.offsets_topic import OffsetsTopic
-from ottla.handlers.on_demand.producer_ids import ProducerIds
-from ottla.handlers.on_demand.topics import TopicsOnDemand
 from ottla.handlers.produce.handler import ProduceHandler
 from ottla.metadata import Endpoint, MetadataCache, MetadataUpdate
 from ottla.metadata.history import PartitionHistory
@@ -52,16 +36,8 @@ from ottla.metrics import Registry
 from ottla.model import BrokerId
 from ottla.native import compiled_run
 from ottla.ports import Ports
-from ottla.replication.deadlines import Deadlines
-from ottla.replication.fetching.fetchers import Fetchers, open_fetchers
-from ottla.replication.journal import Journals
-from ottla.replication.replicas import Replicas
-from ottla.replication.round import Round
-from ottla.replication.throttles import ReplicationQuota
-from ottla.replication.waiters import Waiters
-from ottla.replication.writes import Writes
+from ottla.replication.fetching.fetchers import Fetchers
 from ottla.security.authorizer import AllowAll, Authorizer
-from ottla.security.policy import Policy
 from ottla.security.quotas import NoQuotas, Quotas
 from ottla.server.dispatch import Dispatcher
 from ottla.server.holding import HeldRequests
@@ -70,14 +46,7 @@ from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.events import DirectoryEvent, Severity
 from ottla.storage.log.log import Log
 
-if TYPE_CHECKING:
-    from ottla.groups.coordinator import GroupCoordinator
-
 log_event = logs.logger("server")
-
-#: Opens another session with the broker's tree.
-Reopen = Callable[[], Awaitable[BrokersTree]]
-T = TypeVar("T")
 
 #: Requests in progress at stop get this long to end.
 _DRAIN_S: Final = 5.0
@@ -121,19 +90,12 @@ class Broker:
         self.endpoints: list[Endpoint] = []
         #: HOST:PORT of each listener: where it listens, whatever is advertised.
         self.listening_on: list[str] = []
-        self._coordination: BrokersTree | None = None
-        self._membership: Membership | None = None
-        self._controller: ClusterController | None = None
-        self._announced: BrokerAnnouncements | None = None
-        self._reach: BrokerReach | None = None
-        self._signs: TreeSigns | None = None
+        self._sessions: TreeSessions | None = None
         self._directories: LogDirectories | None = None
         self._server: Server | None = None
         self._dispatcher: Dispatcher | None = None
-        self._deadlines: Deadlines | None = None
-        self._housekeeping: Housekeeping | None = None
-        self.cleaning: Cleaning | None = None
-        self.services: Services | None = None
+        #: From the middle of the start on.
+        self._parts: Parts | None = None
         self._on_lost = on_lost
         #: Why the broker can go on no more.
         self.lost: str | None = None
@@ -141,14 +103,32 @@ class Broker:
         self._stopping = False
         #: Whether a stop has others lead this broker's partitions first: not where the whole cluster stops.
         self.hands_over = True
-        self._reports: ReplicaReports | None = None
-        self._isr_requests: IsrRequests | None = None
-        self.fetchers: Fetchers | None = None
+
+    # -- what others see of it
+
+    @property
+    def services(self) -> Services | None:
+        """What its handlers have. None until the parts are made."""
+        return None if self._parts is None else self._parts.services
 
     @property
     def controller(self) -> ClusterController | None:
         """This broker's own, whether it is the active one or not."""
-        return self._controller
+        return None if self._parts is None else self._parts.own_controller
+
+    @property
+    def fetchers(self) -> Fetchers | None:
+        return None if self._parts is None else self._parts.fetchers
+
+    @property
+    def cleaning(self) -> Cleaning | None:
+        return None if self._parts is None else self._parts.cleaning
+
+    @property
+    def tree(self) -> BrokersTree | None:
+        """The cluster's tree in the present session; None before the first one and after the last."""
+        sessions = self._sessions
+        return sessions.present if sessions is not None and sessions.is_open else None
 
     @property
     def connection_count(self) -> int:
@@ -186,51 +166,62 @@ class Broker:
             log_event.warning(warning)
         if self.config.without_effect:
             log_event.info("properties without effect here", names=", ".join(self.config.without_effect))
-        ports = self.ports
-        folder = coordination_directory(ports.disk, self.config.storage.log_dirs)
-        signs = self._signs = TreeSigns(ports, self.config.storage.log_dirs, folder)
-        self._coordination = await self._open_tree(folder, signs)
-
-        async def reopen() -> BrokersTree:
-            return await self._open_tree(folder, signs)
-
-        cluster, topics = await self._in_a_session(self._learn_cluster, reopen)
+        sessions = self._sessions = TreeSessions(self.config, self.ports)
+        await sessions.begin()
+        cluster, topics = await sessions.have(self._learn_cluster)
         directories = self._directories = self._open_directories(cluster, topics)
-        await self._in_a_session(lambda tree: signs.keep(tree, lambda: directories.online_paths), reopen)
-        coordination = self._coordination
-        assert coordination is not None
+        await sessions.have(lambda tree: sessions.signs.keep(tree, lambda: directories.online_paths))
         self._server = server = self._make_server()
         self.endpoints = self._listen(server)
         self.metadata.apply(MetadataUpdate(controller_epoch=self.metadata.controller_epoch, cluster_id=cluster))
-        self.services = services = self._assemble(coordination, cluster, reopen, directories)
-        membership, keeping = self._membership, self._housekeeping
-        assert membership is not None
-        assert keeping is not None
+        parts = self._parts = self._make_parts(sessions, cluster, directories, server)
+        services, membership = parts.services, parts.membership
         self._dispatcher = dispatcher = Dispatcher(
             services,
             ProduceHandler(services),
-            FetchHandler(services, ports.entropy, server.memory, ports.disk),
+            FetchHandler(services, self.ports.entropy, server.memory, self.ports.disk),
             server.memory,
         )
-        await membership.join(coordination)
+        await membership.join(sessions.present)
         held = HeldRequests(dispatcher)
         server.open(held)
         await membership.stand_at_first()
         await membership.informed()
-        self._end_of_start(self._coordination, directories)
-        await services.replicas.flush_found()
+        self._end_of_start(sessions.present, directories)
+        await parts.replicas.flush_found()
         server.go_on(dispatcher)
         held.release()
-        keeping.start()
-        assert self.cleaning is not None
-        self.cleaning.start()
-        services.replicas.moves.resume()
+        parts.housekeeping.start()
+        parts.cleaning.start()
+        parts.replicas.moves.resume()
         for removal in directories.removals:
-            keeping.remove_folder_later(removal)
+            parts.housekeeping.remove_folder_later(removal)
         directories.removals.clear()
         self._started = True
         compiled = "no" if compiled_run() is None else "yes"
         log_event.info("broker started", id=self.broker_id, cluster=cluster, version=__version__, compiled=compiled)
+
+    def _make_parts(self, sessions: TreeSessions, cluster: str, directories: LogDirectories, server: Server) -> Parts:
+        ground = Ground(
+            config=self.config,
+            ports=self.ports,
+            registry=self.registry,
+            metadata=self.metadata,
+            authorizer=self._authorizer,
+            quotas=self._quotas,
+            broker_id=self.broker_id,
+            cluster_id=cluster,
+            endpoints=tuple(self.endpoints),
+            directories=directories,
+            server=server,
+            open_tree=sessions.open,
+            give_up=self._give_up,
+        )
+        parts = Parts(ground, sessions.present)
+        parts.membership.on_session = sessions.go_on
+        parts.membership.on_session_event = self.session_counts.heard
+        parts.membership.on_lost = self._give_up
+        return parts
 
     def _end_of_start(self, tree: BrokersTree, directories: LogDirectories) -> None:
         """What the start wrote is in the tree, or waits for room; until then nothing is appended under its epochs."""
@@ -248,42 +239,15 @@ class Broker:
 
         tree.when_caught_up(caught_up)
 
-    async def _open_tree(self, directory: str, signs: TreeSigns) -> BrokersTree:
-        try:
-            return await open_tree(Opening(self.config.coordination, self.ports, directory, signs.check))
-        except OSError as error:
-            if error.filename is None:  # writes do not know their file's name
-                error.filename = directory
-            raise
-
     async def _learn_cluster(self, tree: BrokersTree) -> tuple[str, ClusterContext]:
         """Its id, and its topics, as the tree has them."""
-        assert self._signs is not None
-        self.broker_id, cluster = await learn_identity(tree, self.ports, self.config, self._signs)
+        assert self._sessions is not None
+        self.broker_id, cluster = await learn_identity(tree, self.ports, self.config, self._sessions.signs)
         topics = ClusterContext()
         await load_topics(tree, topics)
         warn_if_stranger(self.broker_id, topics)
         warn_of_kept(topics)
         return cluster, topics
-
-    async def _in_a_session(self, work: Callable[[BrokersTree], Awaitable[T]], reopen: Reopen) -> T:
-        """In another one where the one that there was has ended, since a recovery may take longer than a session lasts,
-        or where its connection took the answer to a write with it."""
-        while True:
-            assert self._coordination is not None
-            try:
-                return await work(self._coordination)
-            except (SessionExpired, ConnectionLoss) as fault:
-                if not self.config.coordination.zookeeper_connect:
-                    raise
-                log_event.warning("the start goes on in another session with the coordination tree", fault=str(fault))
-                await self._coordination.close()
-                self._coordination = await reopen()
-
-    def _another_session(self, tree: BrokersTree) -> None:
-        self._coordination = tree
-        if self._signs is not None:
-            self._signs.go_on(tree)
 
     def _give_up(self, reason: str) -> None:
         if self.lost is not None or self._stopping:
@@ -317,118 +281,6 @@ class Broker:
             cordoned=self.config.storage.cordoned_log_dirs,
         )
 
-    def _assemble(
-        self, coordination: BrokersTree, cluster: str, reopen: Reopen, directories: LogDirectories
-    ) -> Services:
-        """Puts the parts together; nothing runs yet."""
-        ports, config, live = self.ports, self.config, LiveConfig(self.config)
-        replicas = Replicas(
-            self.broker_id,
-            directories,
-            Waiters(),
-            ports.workers,
-            ports.clock,
-            lambda removal: keeping.remove_folder_later(removal),
-        )
-        replicas.moves.quota = ReplicationQuota(
-            ports.clock,
-            lambda: live.current.replication.alter_log_dirs_bytes_per_second_max,
-            config.replication.alter_log_dirs_quota_samples,
-            1000 * config.replication.alter_log_dirs_quota_sample_seconds,
-        )
-        keeping = self._housekeeping = Housekeeping(replicas, ports.workers, ports.clock, live)
-        self.cleaning = Cleaning(replicas, ports.workers, ports.clock, ports.disk, live, keeping.remove_later)
-        server = self._server
-        assert server is not None
-
-        def take_settings(changed: Config) -> None:
-            server.take_limits(limits_of(changed.server))
-            directories.cordon(changed.storage.cordoned_log_dirs)
-            fetchers.reconfigure()
-
-        async def topic_overrides(names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-            return await membership.topic_overrides(names)
-
-        announced = self._announced = BrokerAnnouncements(
-            self.broker_id, ports.clock, live, self.metadata, replicas, take_settings, topic_overrides
-        )
-        settings = ControllerSettings(
-            broker_id=self.broker_id,
-            num_partitions=config.broker.num_partitions,
-            default_replication_factor=config.broker.default_replication_factor,
-            delete_topics=config.broker.delete_topics,
-            unclean_leader_election=config.log.unclean_leader_election,
-            auto_leader_rebalance=config.replication.auto_leader_rebalance,
-            leader_imbalance_check_interval_s=config.replication.leader_imbalance_check_interval_seconds,
-            leader_imbalance_percentage=config.replication.leader_imbalance_percentage,
-            check_broker_configs=announced.check_broker_configs,
-            check_group_configs=announced.check_group_configs,
-            # What was not flushed before a crash may be gone: a reader of it finds out by the new leader epoch.
-            new_leader_epochs=not directories.was_clean,
-        )
-        announcing_ms_max = config.replication.controller_socket_timeout_ms
-        reach = self._reach = BrokerReach(self.broker_id, config.server, announced, ports, announcing_ms_max)
-
-        own = self._controller = ClusterController(
-            coordination, ports.clock, ports.entropy, lambda found: reach.receiver(own, found), settings
-        )
-        member = Member(
-            broker_id=self.broker_id,
-            cluster_id=cluster,
-            endpoints=tuple(self.endpoints),
-            rack=config.broker.rack,
-            controller_listener=config.server.controller_listener,
-            has_tree=not config.coordination.zookeeper_connect,
-        )
-        membership = self._membership = Membership(member, ports, announced, self.metadata, own, reopen)
-        membership.on_session = self._another_session
-        membership.on_session_event = self.session_counts.heard
-        membership.on_lost = self._give_up
-        controller = ControllerAccess(membership, ports.clock, config.replication.request_timeout_ms)
-        groups = GroupsOnDemand(lambda: _group_coordinator(live, self.metadata, ports))
-        self._deadlines = Deadlines(replicas.waiters, ports.clock)
-        writes = Writes(replicas, ports.clock)
-        this_round = Round(writes, self._deadlines.settle, ports.clock, self._give_up)
-        journals = Journals(
-            replicas,
-            this_round,
-            writes,
-            ports.workers,
-            ports.clock,
-            lambda: journal_settings(live.current.groups.offsets),
-        )
-        this_round.join(journals)
-        self._reports = ReplicaReports(controller, self.broker_id, self._give_up)
-        replicas.isr_changes.lag_ms_max = config.replication.lag_time_ms_max
-        self._isr_requests = IsrRequests(self.broker_id, replicas, controller, self.metadata, ports.clock)
-        # A coordinator of another kind takes its place here.
-        self.fetchers = fetchers = open_fetchers(self.broker_id, replicas, ports, live, self.metadata)
-        replicas.open(self._reports, [GroupPartitions(groups, journals), fetchers])
-        return Services(
-            broker_id=self.broker_id,
-            live=live,
-            clock=ports.clock,
-            workers=ports.workers,
-            metadata=self.metadata,
-            replicas=replicas,
-            controller=controller,
-            own_controller=own,
-            announced=announced,
-            authorizer=self._authorizer,
-            quotas=self._quotas,
-            policy=Policy(self._authorizer, self._quotas),
-            producer_ids=ProducerIds(controller, self.broker_id),
-            groups_on_demand=groups,
-            offsets_topic=OffsetsTopic(controller),
-            topics_on_demand=TopicsOnDemand(controller, live),
-            journals=journals,
-            writes=writes,
-            round=this_round,
-            checks=Checks(ports.workers, ports.clock),
-            metrics=RequestMetrics(self.registry, replicas, ports.clock),
-            turns=Turns(ports.clock),
-        )
-
     def _make_server(self) -> Server:
         server = self.config.server
         has_control = server.control_plane_listener is not None
@@ -458,50 +310,36 @@ class Broker:
     async def stop(self) -> None:
         """Stops cleanly; fine at any stage of a start that failed."""
         self._stopping = True
-        is_announced = self._started and self.services is not None and self._announced is not None
-        if is_announced and self.hands_over and self.lost is None:
-            assert self.services is not None
-            assert self._announced is not None
-            await hand_over(self.config.broker, self.services, self._announced.broker_epoch)
+        parts = self._parts
+        if parts is not None and self._started and self.hands_over and self.lost is None:
+            await hand_over(self.config.broker, parts.services, parts.announced.broker_epoch)
         if self._server is not None:
             self._server.stop_accepting()
-        if self.services is not None:
-            self.services.journals.stop()
-            self.services.round.stop()
-            if self.services.groups_on_demand.made is not None:
-                await self.services.groups_on_demand.made.close()
-        if self.fetchers is not None:
-            self.fetchers.close()
-        if self._deadlines is not None:
-            self._deadlines.close()
+        if parts is not None:
+            parts.journals.stop()
+            parts.round.stop()
+            if parts.groups.made is not None:
+                await parts.groups.made.close()
+            parts.fetchers.close()
+            parts.deadlines.close()
         if self._dispatcher is not None:
             await self._dispatcher.drain(_DRAIN_S)
         if self._server is not None:
             self._server.close()
-        if self._housekeeping is not None:
-            self._housekeeping.close()
-        if self.cleaning is not None:
-            self.cleaning.close()
-        if self._reports is not None:
-            self._reports.close()
-        if self._isr_requests is not None:
-            self._isr_requests.close()
-        if self._membership is not None:
-            await self._membership.leave()
-        if self._reach is not None:
-            self._reach.close()
-        if self._signs is not None:
-            self._signs.close()
+        if parts is not None:
+            parts.housekeeping.close()
+            parts.cleaning.close()
+            parts.reports.close()
+            parts.isr_requests.close()
+            await parts.membership.leave()
+            parts.reach.close()
+        if self._sessions is not None:
+            self._sessions.signs.close()
         if self._directories is not None:
             await self._close_directories(self._directories)
             self._directories = None
-        if self._coordination is not None:
-            try:
-                await self._coordination.close()
-            except CoordinationError as fault:
-                # The next start ends the session, and finds what is certain.
-                log_event.error("the coordination tree was not left clean", reason=fault)
-            self._coordination = None
+        if self._sessions is not None:
+            await self._sessions.close()
         if self._started:
             self._started = False
             log_event.info("broker stopped", id=self.broker_id)
@@ -509,23 +347,18 @@ class Broker:
     async def _close_directories(self, directories: LogDirectories) -> None:
         """Flushes what is dirty, several logs at a time, then writes checkpoints and the marker of a clean stop."""
         high_watermarks = {}
-        if self.services is not None:
-            self.services.replicas.moves.close()
-            await self.services.replicas.changes_end()
-            await self.services.replicas.flushes_end()
-            high_watermarks = self.services.replicas.high_watermarks()
+        if self._parts is not None:
+            replicas = self._parts.replicas
+            replicas.moves.close()
+            await replicas.changes_end()
+            await replicas.flushes_end()
+            high_watermarks = replicas.high_watermarks()
         flushes = directories.prepare_close()
         workers = self.ports.workers
         await asyncio.gather(*(workers.thread(flush.run) for flush in flushes), return_exceptions=True)
         for flush in flushes:
             flush.settle()
         directories.close(high_watermarks)
-
-
-def _group_coordinator(live: LiveConfig, metadata: MetadataCache, ports: Ports) -> GroupCoordinator:
-    from ottla.groups.coordinator import GroupCoordinator
-
-    return GroupCoordinator(lambda: live.current.groups, metadata, ports.clock, ports.entropy)
 
 
 def _log_directory_event(event: DirectoryEvent) -> None:

@@ -148,7 +148,7 @@ class GivenRoles:
     async def _register(self, broker: Broker, states: Sequence[PartitionState]) -> None:
         """Writes topics into a broker's tree, lest its next start takes their folders for strays. Nobody is in sync
         there who could be elected, so that the broker itself gives nobody a role in them."""
-        tree = broker._coordination  # noqa: SLF001 - a test's access to what no other part of a broker hands out
+        tree = broker.tree
         assert tree is not None
         for state in states:
             leaderless = LeaderAndIsr(Epoch(0), NO_BROKER, FIRST_EPOCH, (NOBODY,))

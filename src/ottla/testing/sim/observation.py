@@ -208,7 +208,7 @@ def replicas_id(broker: SimulatedBroker) -> int:
 def session_of(broker: SimulatedBroker) -> int:
     """At the tree that is served to it; 0 where it has none now."""
     running = broker.broker
-    tree = None if running is None else running._coordination  # noqa: SLF001 - it shows it to nobody
+    tree = None if running is None else running.tree
     return tree.session.id if isinstance(tree, RemoteTree) else 0
 
 
