@@ -13,9 +13,8 @@ Outside of a round (a timer, a load that has ended) one of its own follows in th
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from ottla import logs
@@ -25,6 +24,15 @@ from ottla.records.batch import HEADER_SIZE
 from ottla.records.builder import BatchBuilder
 from ottla.replication.journal_errors import as_coordinator
 from ottla.replication.journal_pieces import read_piece, whole_batches
+from ottla.replication.journal_writes import (
+    NOWHERE,
+    RECORD_OVERHEAD_MAX,
+    JournalWrite,
+    Record,
+    Written,
+    end_all,
+    exact_size,
+)
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 from ottla.replication.round import Participant, Round
@@ -35,20 +43,9 @@ from ottla.storage.log.log import Log
 
 log_event = logs.logger("replication")
 
-#: Key and value; a value of None is a tombstone.
-Record = tuple[bytes, bytes | None]
-#: Called once with how a write ended.
-Written = Callable[[ErrorCode], None]
-
-#: The end of a write that has no offsets, or never got any.
-_NOWHERE: Final = 2**63
-#: The most that a record takes beside its key and value: attributes, and five lengths and differences.
-_RECORD_OVERHEAD_MAX: Final = 32
-
 #: Records that are encoded in one round, of all journals, by a microsecond each; the rest is for the next round. What
 #: belongs together is not torn apart: long writes come encoded (`built`), which takes as much time as these records.
 RECORDS_A_ROUND_MAX: Final = 2_048
-_BUILT_BYTES_AS_A_RECORD: Final = 2_048
 
 
 class JournalSettings(NamedTuple):
@@ -58,35 +55,6 @@ class JournalSettings(NamedTuple):
     load_bytes_max: int
     #: By Kafka's number.
     compression: int
-
-
-class _JournalWrite:
-    """A write, from the call until `written` is called."""
-
-    __slots__ = ("built", "deadline_ms", "end", "records", "size", "wall_ms", "written")
-
-    def __init__(
-        self,
-        records: Sequence[Record],
-        size: int,
-        wall_ms: int,
-        deadline_ms: int,
-        written: Written,
-        built: BatchBuilder | None = None,
-    ) -> None:
-        self.records = records
-        #: The same records, if they were encoded before.
-        self.built = built
-        self.size = size
-        self.wall_ms = wall_ms
-        self.deadline_ms = deadline_ms
-        self.written = written
-        #: Committed when the high watermark has come so far.
-        self.end = _NOWHERE
-
-    @property
-    def work(self) -> int:
-        return len(self.records) if self.built is None else self.built.size // _BUILT_BYTES_AS_A_RECORD
 
 
 class JournalOwner(Protocol):
@@ -200,14 +168,14 @@ class PartitionJournal:
         self._owner = owner
         self._closed = False
         #: Of this round, not staged yet; and how long they may wait.
-        self._gathered: list[_JournalWrite] = []
+        self._gathered: list[JournalWrite] = []
         self._deadline_ms = 0
         #: How much they are to encode: the sum of their `work`.
         self._work = 0
         #: Whether they wait for their log to take batches again.
         self._waits_for_log = False
         #: Staged, in the order of their offsets; those behind the log's end are not written yet.
-        self._unsettled: deque[_JournalWrite] = deque()
+        self._unsettled: deque[JournalWrite] = deque()
         #: Up to here were writes that took too long: their callers were answered so, but they may be committed yet.
         self._doubtful_end = 0
         #: Whether the waiters know of it.
@@ -240,10 +208,10 @@ class PartitionJournal:
             return as_coordinator(ErrorCode.NOT_ENOUGH_REPLICAS)
         size = 0 if built is None else built.size - HEADER_SIZE
         for key, value in records if built is None else ():
-            size += _RECORD_OVERHEAD_MAX + len(key) + (0 if value is None else len(value))
+            size += RECORD_OVERHEAD_MAX + len(key) + (0 if value is None else len(value))
         limit = _batch_bytes_max(leader.log)
         if size + HEADER_SIZE > limit:
-            size = size if built is not None else _exact_size(records, wall_ms) - HEADER_SIZE
+            size = size if built is not None else exact_size(records, wall_ms) - HEADER_SIZE
             if size + HEADER_SIZE > limit:
                 log_event.warning_limited("a coordinator's write is larger than its topic takes", partition=self.tp)
                 return as_coordinator(ErrorCode.MESSAGE_TOO_LARGE)
@@ -268,7 +236,7 @@ class PartitionJournal:
 
     def _follow(self, end: int, deadline_ms: int, call: Written) -> None:
         """Waits behind what was written last, without writing anything."""
-        follower = _JournalWrite((), 0, 0, deadline_ms, call)
+        follower = JournalWrite((), 0, 0, deadline_ms, call)
         follower.end = end
         self._unsettled.append(follower)
 
@@ -287,7 +255,7 @@ class PartitionJournal:
         if not self._gathered:
             self._deadline_ms = self._next_deadline_ms()
             self._journals.gathered(self)
-        write = _JournalWrite(records, size, wall_ms, self._deadline_ms, written, built)
+        write = JournalWrite(records, size, wall_ms, self._deadline_ms, written, built)
         self._gathered.append(write)
         self._work += len(records) if built is None else write.work
 
@@ -303,12 +271,12 @@ class PartitionJournal:
             return 0
         gathered, work = self._taken(room)
         if leader is None:
-            _tell_all(gathered, ErrorCode.NOT_COORDINATOR)
+            end_all(gathered, ErrorCode.NOT_COORDINATOR)
             return work
         # From here on a failure finds them among the unsettled: without an end within the log.
         self._unsettled.extend(gathered)
         limit = _batch_bytes_max(leader.log)
-        builder, inside = BatchBuilder(), list[_JournalWrite]()
+        builder, inside = BatchBuilder(), list[JournalWrite]()
         for write in gathered:
             if builder.count and (write.built is not None or builder.size + write.size > limit):
                 if not self._stage_batch(leader, builder, inside, limit):
@@ -325,7 +293,7 @@ class PartitionJournal:
         self._stage_batch(leader, builder, inside, limit)
         return work
 
-    def _taken(self, room: int) -> tuple[list[_JournalWrite], int]:
+    def _taken(self, room: int) -> tuple[list[JournalWrite], int]:
         """The writes for this round; the rest is gathered for the next one."""
         gathered, self._gathered = self._gathered, []
         whole, self._work = self._work, 0
@@ -341,7 +309,7 @@ class PartitionJournal:
             work += write.work
         return gathered, work
 
-    def _stage_batch(self, leader: Leader, builder: BatchBuilder, inside: list[_JournalWrite], limit: int) -> bool:
+    def _stage_batch(self, leader: Leader, builder: BatchBuilder, inside: list[JournalWrite], limit: int) -> bool:
         log = leader.log
         if builder.count:
             data = builder.build(compression=self._journals.settings().compression)
@@ -370,9 +338,9 @@ class PartitionJournal:
             write.built = None
         return True
 
-    def _put_back(self, inside: list[_JournalWrite]) -> None:
+    def _put_back(self, inside: list[JournalWrite]) -> None:
         """These of the round, and all behind them, are for another round."""
-        left: list[_JournalWrite] = []
+        left: list[JournalWrite] = []
         while not left or left[-1] is not inside[0]:
             left.append(self._unsettled.pop())
         self._gathered[:0] = reversed(left)
@@ -396,10 +364,10 @@ class PartitionJournal:
 
         changing_over.add_done_callback(changed_over)
 
-    def _lose(self, lost: Sequence[_JournalWrite], error: ErrorCode) -> None:
+    def _lose(self, lost: Sequence[JournalWrite], error: ErrorCode) -> None:
         """And what was left for the next round, since that was decided on top of what is lost."""
         left, self._gathered, self._work = self._gathered, [], 0
-        _tell_all((*lost, *left), as_coordinator(error))
+        end_all((*lost, *left), as_coordinator(error))
         self._owner.journal_lost(self.tp)
 
     def round_written(self) -> None:
@@ -407,7 +375,7 @@ class PartitionJournal:
         leader = self._current()
         if leader is None or self._closed:
             return
-        lost: list[_JournalWrite] = []
+        lost: list[JournalWrite] = []
         end = leader.log.end_offset
         while self._unsettled and self._unsettled[-1].end > end:
             lost.append(self._unsettled.pop())
@@ -429,7 +397,7 @@ class PartitionJournal:
         self._work = 0
         self._parked = False
         self._journals.replicas.waiters.forget(self)
-        _tell_all(waiting, ErrorCode.UNKNOWN_SERVER_ERROR)
+        end_all(waiting, ErrorCode.UNKNOWN_SERVER_ERROR)
         self._owner.journal_lost(self.tp)
 
     # -- commits
@@ -437,7 +405,7 @@ class PartitionJournal:
     def _settle(self, leader: Leader) -> None:
         unsettled, committed = self._unsettled, leader.high_watermark
         while unsettled and unsettled[0].end <= committed:
-            _tell(unsettled.popleft().written, ErrorCode.NONE)
+            unsettled.popleft().end_with(ErrorCode.NONE)
 
     def _park(self) -> None:
         if self._unsettled and not self._parked and not self._closed:
@@ -461,9 +429,9 @@ class PartitionJournal:
         timed_out = as_coordinator(ErrorCode.REQUEST_TIMED_OUT)
         while self._unsettled and self._unsettled[0].deadline_ms <= now_ms:
             late = self._unsettled.popleft()
-            if late.end != _NOWHERE:
+            if late.end != NOWHERE:
                 self._doubtful_end = max(self._doubtful_end, late.end)
-            _tell(late.written, timed_out)
+            late.end_with(timed_out)
         self._park()
 
     def failed(self, fault: Exception) -> None:
@@ -478,7 +446,7 @@ class PartitionJournal:
         self._unsettled.clear()
         self._gathered.clear()
         self._work = 0
-        _tell_all(waiting, ErrorCode.NOT_COORDINATOR)
+        end_all(waiting, ErrorCode.NOT_COORDINATOR)
 
     # -- loading
 
@@ -509,23 +477,3 @@ class PartitionJournal:
 
 def _batch_bytes_max(log: Log) -> int:
     return min(log.config.max_message_bytes, log.config.segment_bytes)
-
-
-def _exact_size(records: Sequence[Record], wall_ms: int) -> int:
-    builder = BatchBuilder()
-    for key, value in records:
-        builder.append(wall_ms, key, value)
-    return builder.size
-
-
-def _tell_all(writes: Iterable[_JournalWrite], error: ErrorCode) -> None:
-    for write in writes:
-        _tell(write.written, error)
-
-
-def _tell(written: Written, error: ErrorCode) -> None:
-    try:
-        written(error)
-    except Exception as fault:
-        # A fault of ours in one group must not cost the round, and with it everyone's answers.
-        log_event.error("a coordinator failed", error="".join(traceback.format_exception(fault)))

@@ -1,0 +1,72 @@
+"""A write to a coordinator's journal, from the call that hands it in until its end is known."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from ottla import logs
+from ottla.model import ErrorCode
+from ottla.records.builder import BatchBuilder
+
+log_event = logs.logger("replication")
+
+#: Key and value; a value of None is a tombstone.
+Record = tuple[bytes, bytes | None]
+#: Called once with how a write ended.
+Written = Callable[[ErrorCode], None]
+
+#: The end of a write that has no offsets, or never got any.
+NOWHERE: Final = 2**63
+#: The most that a record takes beside its key and value: attributes, and five lengths and differences.
+RECORD_OVERHEAD_MAX: Final = 32
+#: Of writes that come encoded: so much takes as long as to encode a record.
+_BUILT_BYTES_AS_A_RECORD: Final = 2_048
+
+
+class JournalWrite:
+    __slots__ = ("built", "deadline_ms", "end", "records", "size", "wall_ms", "written")
+
+    def __init__(
+        self,
+        records: Sequence[Record],
+        size: int,
+        wall_ms: int,
+        deadline_ms: int,
+        written: Written,
+        built: BatchBuilder | None = None,
+    ) -> None:
+        self.records = records
+        #: The same records, if they were encoded before.
+        self.built = built
+        self.size = size
+        self.wall_ms = wall_ms
+        self.deadline_ms = deadline_ms
+        self.written = written
+        #: Committed when the high watermark has come so far.
+        self.end = NOWHERE
+
+    @property
+    def work(self) -> int:
+        """How long a round is busy with it, in records to encode."""
+        return len(self.records) if self.built is None else self.built.size // _BUILT_BYTES_AS_A_RECORD
+
+    def end_with(self, error: ErrorCode) -> None:
+        try:
+            self.written(error)
+        except Exception as fault:
+            # A fault of ours in one group must not cost the round, and with it everyone's answers.
+            log_event.error("a coordinator failed", error="".join(traceback.format_exception(fault)))
+
+
+def end_all(writes: Iterable[JournalWrite], error: ErrorCode) -> None:
+    for write in writes:
+        write.end_with(error)
+
+
+def exact_size(records: Sequence[Record], wall_ms: int) -> int:
+    builder = BatchBuilder()
+    for key, value in records:
+        builder.append(wall_ms, key, value)
+    return builder.size
