@@ -36,17 +36,16 @@ from ottla.client.errors import (
     PartitionerFailed,
     RecordTooLarge,
     SettingsError,
-    UnknownTopicOrPartition,
 )
-from ottla.client.producing.accumulator import RECORD_OVERHEAD, Accumulator, PartitionQueue
+from ottla.client.producing.accumulator import RECORD_OVERHEAD, Accumulator
 from ottla.client.producing.batches import Delivery, EncodedRecords, ProducerBatch
 from ottla.client.producing.partitioners import murmur2_partitioner, partitioner_for, sticky_partitioner
+from ottla.client.producing.routes import TopicRoute, TopicRoutes
 from ottla.client.producing.sender import Sender
 from ottla.client.records import ProducerRecord, RawRecord, RecordMetadata, WrittenRows, checked_records, numbered
 from ottla.client.serializers import serialized, serializer_for
 from ottla.client.settings import IDEMPOTENT_IN_FLIGHT_MAX, ProducerSettings, parse_settings
 from ottla.client.wire.cluster import Cluster
-from ottla.client.wire.metadata import Topic
 from ottla.client.wire.world import ClientPorts, real_world
 from ottla.records.batch import HEADER_SIZE
 from ottla.records.builder import Headers
@@ -54,23 +53,6 @@ from ottla.records.compression import LEVELS, codec_name
 
 #: Batches that may become full before `send` lets the loop turn, so that they go out while more come in.
 _TURNS_OWED_MAX: Final = 4
-#: A partition that is in no broker's metadata after this long is a mistake of the caller's.
-_GROWTH_MS_MAX: Final = 1_000
-
-
-class _TopicRoute:
-    """A topic as the producer writes to it."""
-
-    __slots__ = ("last_used_ms", "queues", "room", "sticky", "topic", "used")
-
-    def __init__(self, topic: Topic) -> None:
-        self.topic = topic
-        self.queues: dict[int, PartitionQueue] = {}
-        #: The partition that records without a key go to now, and how many bytes it takes before another's turn.
-        self.sticky = -1
-        self.room = 0
-        self.used = True
-        self.last_used_ms = 0
 
 
 class Producer:
@@ -97,12 +79,11 @@ class Producer:
         self._cost_max = min(
             self.settings.max_request_size - HEADER_SIZE, self.settings.buffer_memory - RECORD_OVERHEAD
         )
-        self._routes: dict[str, _TopicRoute] = {}
+        self._routes = TopicRoutes(self.settings, self.cluster, self._world)
         self._sender: Sender | None = None
         #: Callers for whose records there is no room, the longest waiting first.
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = False
-        self.cluster.on_change.append(self._on_metadata)
 
     async def __aenter__(self) -> Self:
         return self
@@ -138,7 +119,7 @@ class Producer:
         cost = self._queues.cost(raw_key, raw_value, checked)
         if cost > self._cost_max:
             raise self._too_large(cost)
-        route = self._routes.get(topic) if topic.__class__ is str else None
+        route = self._routes.known.get(topic) if topic.__class__ is str else None
         if route is None or self._closed or (partition is not None and partition >= len(route.topic.partitions)):
             route = await self._route(topic, partition)
         if self._waiting or not self._queues.has_room(cost):
@@ -286,7 +267,7 @@ class Producer:
     def try_enter(self, raw: RawRecord) -> Delivery | None:
         """Puts a record into its batch unless it has to wait for that."""
         topic, value, key, partition, timestamp, headers = raw
-        route = self._routes.get(topic)
+        route = self._routes.known.get(topic)
         if route is None or self._closed or (partition is not None and partition >= len(route.topic.partitions)):
             return None
         cost = self._queues.cost(key, value, headers)
@@ -349,7 +330,7 @@ class Producer:
 
     def _append(
         self,
-        route: _TopicRoute,
+        route: TopicRoute,
         value: bytes | None,
         key: bytes | None,
         partition: int | None,
@@ -370,7 +351,7 @@ class Producer:
             if partition.__class__ is not int or partition >= count:
                 raise self._misplaced(partition, count)
             if partition < 0:
-                partition = self._sticky(route, cost)
+                partition = self._routes.sticky(route, cost)
         queue = route.queues.get(partition)
         if queue is None:
             queue = route.queues[partition] = self._queues.queue(route.topic.name, partition)
@@ -404,62 +385,18 @@ class Producer:
             return RecordTooLarge(f"a record of {cost} bytes is over max.request.size, {settings.max_request_size}")
         return RecordTooLarge(f"a record of {cost} bytes is over buffer.memory, {settings.buffer_memory}")
 
-    def _sticky(self, route: _TopicRoute, cost: int) -> int:
-        """The partition whose turn it is: it stays for a batch's worth of bytes, so that batches become full."""
-        route.room -= cost
-        if route.room < 0 or route.sticky < 0:
-            count = len(route.topic.partitions)
-            led = route.topic.led or range(count)
-            choices = [one for one in led if one != route.sticky] or [route.sticky]
-            route.sticky = choices[self._world.entropy.below(len(choices))]
-            route.room = self.settings.batch_size - HEADER_SIZE - cost
-        return route.sticky
-
-    async def _route(self, topic: str, partition: int | None) -> _TopicRoute:
+    async def _route(self, topic: str, partition: int | None) -> TopicRoute:
         """What is known of a topic, waiting for it up to `max.block.ms`."""
         self._check_open()
         if self._sender is None:
             self._sender = Sender(self.settings, self.cluster, self._world, self._queues, self._on_room)
-        found = await self.cluster.topic(topic, self.settings.max_block_ms)
-        if partition is not None and partition >= len(found.partitions):
-            found = await self._grown(topic, partition)
+        route = await self._routes.find(topic, partition)
         self._check_open()
-        route = self._routes.get(topic)
-        if route is None:
-            route = self._routes[topic] = _TopicRoute(found)
-        route.topic = found
         return route
-
-    async def _grown(self, topic: str, partition: int) -> Topic:
-        """The topic when it has this partition: it may have grown, and brokers hear of that at different times."""
-
-        async def attempt() -> Topic:
-            await self.cluster.updated()
-            found = self.cluster.metadata.topics.get(topic)
-            count = 0 if found is None else len(found.partitions)
-            if found is None or partition >= count:
-                raise UnknownTopicOrPartition(f"{topic} has no partition {partition}: it has {count}, numbered from 0")
-            return found
-
-        return await self.cluster.retrying(attempt, min(_GROWTH_MS_MAX, self.settings.max_block_ms))
 
     def _check_open(self) -> None:
         if self._closed:
             raise ClientClosed("the producer is closed")
-
-    def _on_metadata(self) -> None:
-        now_ms = self._world.clock.monotonic_ms()
-        for name, route in list(self._routes.items()):
-            if route.used:
-                route.used = False
-                route.last_used_ms = now_ms
-            elif now_ms - route.last_used_ms > self.settings.metadata_max_idle_ms:
-                del self._routes[name]
-                self.cluster.forget([name])
-                continue
-            known = self.cluster.metadata.topics.get(name)
-            if known is not None:
-                route.topic = known
 
     # Room
 
