@@ -11,10 +11,7 @@ from typing import Any, TypeVar
 from ottla.coordination.served.limits import ServedLimits
 from ottla.coordination.served.server import TreeServer
 from ottla.coordination.zookeeper.codes import NOTIFICATION_XID, OpCode
-from ottla.coordination.zookeeper.messages import (
-    ConnectAnswer,
-    ConnectRequest,
-    NodeEvent,
+from ottla.coordination.zookeeper.frames import (
     decode_answer,
     decode_answer_header,
     decode_connect_answer,
@@ -22,6 +19,7 @@ from ottla.coordination.zookeeper.messages import (
     encode_connect,
     encode_request,
 )
+from ottla.coordination.zookeeper.messages import ConnectAnswer, ConnectRequest, NodeEvent
 from ottla.ports.memory import MemoryPorts, World
 from ottla.ports.memory.processes import Process, task_of_a_process
 

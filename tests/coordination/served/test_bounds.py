@@ -17,6 +17,7 @@ from ottla.coordination.served.limits import ServedLimits
 from ottla.coordination.sessions import STORE_SESSION
 from ottla.coordination.tree import SESSIONS_MAX, OpenSession
 from ottla.coordination.zookeeper.codes import KeeperError, OpCode
+from ottla.coordination.zookeeper.frames import encode_connect, encode_request
 from ottla.coordination.zookeeper.messages import (
     OPEN_TO_ALL,
     AclEntry,
@@ -34,8 +35,6 @@ from ottla.coordination.zookeeper.messages import (
     SetAclRequest,
     SetDataRequest,
     SetWatchesRequest,
-    encode_connect,
-    encode_request,
 )
 from ottla.ports.memory import World
 from ottla.ports.memory.loop import cancel_all

@@ -18,13 +18,7 @@ from tools.ottla_server import TreeProcess, ottla_tree
 from tools.zookeeper_server import four_letters
 
 from ottla.coordination.zookeeper.codes import OpCode
-from ottla.coordination.zookeeper.messages import (
-    OPEN_TO_ALL,
-    CreateRequest,
-    NodeRequest,
-    PathRequest,
-    SetDataRequest,
-)
+from ottla.coordination.zookeeper.messages import OPEN_TO_ALL, CreateRequest, NodeRequest, PathRequest, SetDataRequest
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 

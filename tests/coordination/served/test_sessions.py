@@ -10,6 +10,7 @@ from tests.coordination.served.simulated import SimulatedClient, SimulatedTree
 
 from ottla.coordination.served.session_life import LOOK_MS
 from ottla.coordination.zookeeper.codes import OTTLA_PROTOCOL, KeeperError, OpCode
+from ottla.coordination.zookeeper.frames import encode_connect
 from ottla.coordination.zookeeper.messages import (
     OPEN_TO_ALL,
     ConnectAnswer,
@@ -21,7 +22,6 @@ from ottla.coordination.zookeeper.messages import (
     PathRequest,
     SetDataRequest,
     SetWatchesRequest,
-    encode_connect,
 )
 
 EPHEMERAL = CreateRequest("/e", b"here", OPEN_TO_ALL, 1)

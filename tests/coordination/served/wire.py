@@ -7,12 +7,7 @@ import struct
 from typing import Any, NamedTuple, Self
 
 from ottla.coordination.zookeeper.codes import NOTIFICATION_XID, PING_XID, OpCode
-from ottla.coordination.zookeeper.jute import JuteReader
-from ottla.coordination.zookeeper.messages import (
-    AnswerHeader,
-    ConnectAnswer,
-    ConnectRequest,
-    NodeEvent,
+from ottla.coordination.zookeeper.frames import (
     decode_answer,
     decode_answer_header,
     decode_connect_answer,
@@ -20,6 +15,8 @@ from ottla.coordination.zookeeper.messages import (
     encode_connect,
     encode_request,
 )
+from ottla.coordination.zookeeper.jute import JuteReader
+from ottla.coordination.zookeeper.messages import AnswerHeader, ConnectAnswer, ConnectRequest, NodeEvent
 
 SECONDS_MAX = 20.0
 

@@ -9,7 +9,8 @@ from ottla.coordination.interface import Coordination
 from ottla.coordination.zookeeper.client import RemoteTree, open_remote
 from ottla.coordination.zookeeper.codes import OpCode
 from ottla.coordination.zookeeper.connection import ServerConnection
-from ottla.coordination.zookeeper.messages import ConnectRequest, encode_request
+from ottla.coordination.zookeeper.frames import encode_request
+from ottla.coordination.zookeeper.messages import ConnectRequest
 from ottla.ports import Ports
 
 

@@ -24,6 +24,14 @@ from ottla.coordination.interface import (
 )
 from ottla.coordination.tree import CloseSession, OpenSession, TreeOp, ZnodeTree
 from ottla.coordination.zookeeper.codes import KeeperError, OpCode, code_of
+from ottla.coordination.zookeeper.frames import (
+    decode_connect_request,
+    decode_request,
+    encode_answer,
+    encode_connect,
+    encode_error,
+    encode_event,
+)
 from ottla.coordination.zookeeper.messages import (
     Children2Answer,
     ConnectAnswer,
@@ -34,12 +42,6 @@ from ottla.coordination.zookeeper.messages import (
     PathAnswer,
     RequestHeader,
     SetWatchesRequest,
-    decode_connect_request,
-    decode_request,
-    encode_answer,
-    encode_connect,
-    encode_error,
-    encode_event,
     failed_multi,
     notification,
 )

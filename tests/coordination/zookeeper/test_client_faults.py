@@ -30,6 +30,7 @@ from ottla.coordination.zookeeper import session as session_module
 from ottla.coordination.zookeeper.client import RemoteTree
 from ottla.coordination.zookeeper.codes import OTTLA_PROTOCOL, KeeperError, OpCode
 from ottla.coordination.zookeeper.connection import ANSWER_BYTES_MAX
+from ottla.coordination.zookeeper.frames import encode_answer, encode_connect, encode_error, encode_event
 from ottla.coordination.zookeeper.messages import (
     ConnectAnswer,
     EndWithConnectionRequest,
@@ -37,10 +38,6 @@ from ottla.coordination.zookeeper.messages import (
     MultiResult,
     NodeEvent,
     RequestHeader,
-    encode_answer,
-    encode_connect,
-    encode_error,
-    encode_event,
 )
 from ottla.ports.memory import World
 from ottla.ports.memory.loop import cancel_all

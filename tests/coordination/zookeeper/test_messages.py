@@ -12,11 +12,24 @@ import pytest
 from ottla.coordination import errors
 from ottla.coordination.interface import CreatedNode, Stat
 from ottla.coordination.zookeeper.codes import CreateFlags, KeeperError, OpCode, code_of, error_of
+from ottla.coordination.zookeeper.frames import (
+    ANSWERS,
+    REQUESTS,
+    decode_answer,
+    decode_answer_header,
+    decode_connect_answer,
+    decode_connect_request,
+    decode_event,
+    decode_request,
+    encode_answer,
+    encode_connect,
+    encode_error,
+    encode_event,
+    encode_request,
+)
 from ottla.coordination.zookeeper.jute import JuteFault, JuteReader, JuteWriter
 from ottla.coordination.zookeeper.messages import (
-    ANSWERS,
     OPEN_TO_ALL,
-    REQUESTS,
     AclAnswer,
     AclEntry,
     AuthRequest,
@@ -41,17 +54,6 @@ from ottla.coordination.zookeeper.messages import (
     SetAclRequest,
     SetDataRequest,
     SetWatchesRequest,
-    decode_answer,
-    decode_answer_header,
-    decode_connect_answer,
-    decode_connect_request,
-    decode_event,
-    decode_request,
-    encode_answer,
-    encode_connect,
-    encode_error,
-    encode_event,
-    encode_request,
     failed_multi,
 )
 

@@ -15,7 +15,8 @@ from typing import Final
 
 from ottla.coordination.interface import WatchEvent
 from ottla.coordination.served.limits import PIPELINED_MAX, UNTAKEN_BYTES
-from ottla.coordination.zookeeper.messages import encode_event, notification
+from ottla.coordination.zookeeper.frames import encode_event
+from ottla.coordination.zookeeper.messages import notification
 from ottla.ports.network import Channel
 
 #: What one call gives to the socket, and what a connection sends in one turn.

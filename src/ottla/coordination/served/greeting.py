@@ -21,13 +21,9 @@ from ottla.coordination.served.serving import Serving
 from ottla.coordination.sessions import STORE_SESSION
 from ottla.coordination.tree import OpenSession
 from ottla.coordination.zookeeper.codes import OTTLA_PROTOCOL
+from ottla.coordination.zookeeper.frames import decode_connect_request, encode_connect
 from ottla.coordination.zookeeper.jute import JuteFault
-from ottla.coordination.zookeeper.messages import (
-    ConnectAnswer,
-    ConnectRequest,
-    decode_connect_request,
-    encode_connect,
-)
+from ottla.coordination.zookeeper.messages import ConnectAnswer, ConnectRequest
 
 #: What stands for the password where there is no session.
 _NO_PASSWORD: Final = bytes(16)

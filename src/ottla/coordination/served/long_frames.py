@@ -9,17 +9,9 @@ from ottla.coordination.errors import DataTooLarge
 from ottla.coordination.interface import MULTI_OPS_MAX, CreatedNode, OpResult, Stat
 from ottla.coordination.served.operations import MultiOps, ops_of
 from ottla.coordination.zookeeper.codes import KeeperError, OpCode
+from ottla.coordination.zookeeper.frames import ANSWERS, REQUEST_HEADER_BYTES, reading_multi, writing_multi_answer
 from ottla.coordination.zookeeper.jute import LENGTH_BYTES, JuteFault, JuteReader, JuteWriter
-from ottla.coordination.zookeeper.messages import (
-    ANSWERS,
-    REQUEST_HEADER_BYTES,
-    MultiAnswer,
-    MultiResult,
-    PathAnswer,
-    SetWatchesRequest,
-    reading_multi,
-    writing_multi_answer,
-)
+from ottla.coordination.zookeeper.messages import MultiAnswer, MultiResult, PathAnswer, SetWatchesRequest
 from ottla.steps import Steps, pieces
 
 #: A request of more bytes is read in steps if it may have many elements: up to here they take half a millisecond.

@@ -33,15 +33,9 @@ from ottla.coordination.served.serving import Serving
 from ottla.coordination.served.tickets import CloseTicket, MultiTicket, Ticket, WriteTicket
 from ottla.coordination.tree import CloseSession, TreeOp, ZnodeTree
 from ottla.coordination.zookeeper.codes import PING_XID, OpCode
+from ottla.coordination.zookeeper.frames import decode_request, decode_request_header, encode_answer
 from ottla.coordination.zookeeper.jute import JuteFault
-from ottla.coordination.zookeeper.messages import (
-    AuthRequest,
-    EndWithConnectionRequest,
-    SetWatchesRequest,
-    decode_request,
-    decode_request_header,
-    encode_answer,
-)
+from ottla.coordination.zookeeper.messages import AuthRequest, EndWithConnectionRequest, SetWatchesRequest
 from ottla.steps import Steps, at_once
 
 #: Operations of ZooKeeper's clients that are refused here. The session goes on.

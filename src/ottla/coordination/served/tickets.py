@@ -26,15 +26,8 @@ from ottla.coordination.served.long_frames import LONG_ANSWER, answering_multi, 
 from ottla.coordination.served.operations import MultiOps, Unreadable
 from ottla.coordination.served.serving import Serving
 from ottla.coordination.zookeeper.codes import KeeperError, OpCode, code_of
-from ottla.coordination.zookeeper.messages import (
-    Children2Answer,
-    ChildrenAnswer,
-    PathAnswer,
-    encode_answer,
-    encode_error,
-    failed_multi,
-    writing_multi_answer,
-)
+from ottla.coordination.zookeeper.frames import encode_answer, encode_error, writing_multi_answer
+from ottla.coordination.zookeeper.messages import Children2Answer, ChildrenAnswer, PathAnswer, failed_multi
 from ottla.steps import Steps, at_once
 
 _log = logs.logger("tree")

@@ -47,6 +47,7 @@ from ottla.coordination.znodes import CLUSTER_ID
 from ottla.coordination.zookeeper.addresses import Chroot, parse_connect_string
 from ottla.coordination.zookeeper.codes import CreateFlags, KeeperError, OpCode, error_of
 from ottla.coordination.zookeeper.connection import KeeperAnswer
+from ottla.coordination.zookeeper.frames import reading_multi_answer, writing_multi
 from ottla.coordination.zookeeper.jute import JuteFault
 from ottla.coordination.zookeeper.messages import (
     CheckRequest,
@@ -58,8 +59,6 @@ from ottla.coordination.zookeeper.messages import (
     PathAnswer,
     PathRequest,
     SetDataRequest,
-    reading_multi_answer,
-    writing_multi,
 )
 from ottla.coordination.zookeeper.session import KeeperSession, SessionOptions
 from ottla.ports import Clock, Entropy, Network

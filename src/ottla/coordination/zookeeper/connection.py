@@ -16,11 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 
 from ottla.coordination.interface import Watch
 from ottla.coordination.zookeeper.codes import AUTH_XID, NOTIFICATION_XID, PING_XID, OpCode
-from ottla.coordination.zookeeper.jute import LENGTH_BYTES, JuteFault, frame_length, frame_xid, put_xid
-from ottla.coordination.zookeeper.messages import (
-    ConnectAnswer,
-    ConnectRequest,
-    NodeEvent,
+from ottla.coordination.zookeeper.frames import (
     decode_answer,
     decode_answer_header,
     decode_connect_answer,
@@ -28,6 +24,8 @@ from ottla.coordination.zookeeper.messages import (
     encode_connect,
     encode_request,
 )
+from ottla.coordination.zookeeper.jute import LENGTH_BYTES, JuteFault, frame_length, frame_xid, put_xid
+from ottla.coordination.zookeeper.messages import ConnectAnswer, ConnectRequest, NodeEvent
 
 #: The children of one node may need more than a request can carry. Kafka gives its client the same four megabytes.
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024

@@ -51,6 +51,7 @@ from ottla.coordination.zookeeper.addresses import Chroot, ServerAddress
 from ottla.coordination.zookeeper.codes import OTTLA_PROTOCOL, KeeperError, OpCode, name_of_code
 from ottla.coordination.zookeeper.connection import KeeperAnswer, KeeperRequest, ServerConnection
 from ottla.coordination.zookeeper.deliveries import Deliveries
+from ottla.coordination.zookeeper.frames import encode_request
 from ottla.coordination.zookeeper.jute import LENGTH_BYTES
 from ottla.coordination.zookeeper.messages import (
     ConnectAnswer,
@@ -58,7 +59,6 @@ from ottla.coordination.zookeeper.messages import (
     EndWithConnectionRequest,
     NodeEvent,
     PathRequest,
-    encode_request,
 )
 from ottla.coordination.zookeeper.servers import EnsembleServers, SessionUnknown
 from ottla.coordination.zookeeper.watching import LeftWatches
