@@ -17,7 +17,7 @@ from tools.ottla_server import ottla_up
 
 from ottla import __version__
 from ottla.cli import faults
-from ottla.cli.options import with_ports
+from ottla.cli.addresses import with_ports
 from ottla.testing import InProcessBroker
 from ottla.testing import broker as broker_in_process
 from tests.cli.conftest import SECONDS_MAX, Command, environment, run_process

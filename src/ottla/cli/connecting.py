@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ottla.cli.addresses import BOOTSTRAP_DEFAULT, with_ports
 from ottla.cli.faults import EXISTS, FAILED, NOT_FOUND, UNREACHABLE, USAGE, CommandFault, Stopped, UsageFault
-from ottla.cli.options import BOOTSTRAP_DEFAULT, with_ports
 from ottla.client.errors import (
     ConnectFailed,
     ConnectionLost,

@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from ottla.cli.addresses import BOOTSTRAP_DEFAULT
 from ottla.cli.parser import completed_by
 
 if TYPE_CHECKING:
     import re
 
     from ottla.client.admin.admin import Admin
-
-PORT_DEFAULT = 9092
-BOOTSTRAP_DEFAULT = f"localhost:{PORT_DEFAULT}"
 
 
 def connection(parser: argparse.ArgumentParser) -> None:
@@ -41,22 +39,6 @@ def profile_names(prefix: str, **_: object) -> list[str]:
         return [name for name in read_profiles().names() if name.startswith(prefix)]
     except CommandFault:
         return []
-
-
-def with_ports(text: str) -> str:
-    """`a,b:9093,[::1]` with the port that is meant where there is none."""
-    return ",".join(_with_port(piece.strip()) for piece in text.split(",") if piece.strip())
-
-
-def _with_port(address: str) -> str:
-    host, colon, port = address.rpartition(":")
-    if address.startswith("["):
-        return address if "]:" in address else f"{address}:{PORT_DEFAULT}"
-    if address.count(":") > 1:  # IPv6 without brackets has no place for a port
-        return f"[{address}]:{PORT_DEFAULT}"
-    if colon and not port:
-        return f"{host}:{PORT_DEFAULT}"
-    return address if colon else f"{address}:{PORT_DEFAULT}"
 
 
 def output(parser: argparse.ArgumentParser) -> None:

@@ -65,7 +65,10 @@ def run(options: argparse.Namespace) -> int:
     if options.brokers > 1 or options.zookeeper is not None:
         from ottla.cli.up_cluster import run_cluster
 
-        return run_cluster(options, _topics(options.topics), _explicit(options))
+        port = PORT_DEFAULT if options.port is None else options.port
+        return run_cluster(
+            options, _topics(options.topics), _explicit(options), host=options.host or HOST_DEFAULT, port=port
+        )
     from ottla.cli.serving import configured, run_broker
     from ottla.config.cluster_defaults import up_defaults
 

@@ -24,8 +24,16 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PLANNED: Final = frozenset({"broker.id", "node.id", "zookeeper.connect"})
 
 
-def run_cluster(options: argparse.Namespace, topics: Mapping[str, int | None], explicit: Mapping[str, str]) -> int:
-    wishes = _wishes(options, explicit)
+def run_cluster(
+    options: argparse.Namespace,
+    topics: Mapping[str, int | None],
+    explicit: Mapping[str, str],
+    *,
+    host: str,
+    port: int,
+) -> int:
+    """`host` and `port` are the first broker's."""
+    wishes = _wishes(options, explicit, host, port)
     try:
         asyncio.run(_serve(wishes, options.zookeeper, topics, json=bool(options.json_logs)))
     except (StartFailed, StartFault, OSError) as fault:
@@ -33,9 +41,7 @@ def run_cluster(options: argparse.Namespace, topics: Mapping[str, int | None], e
     return OK
 
 
-def _wishes(options: argparse.Namespace, explicit: Mapping[str, str]) -> Wishes:
-    from ottla.cli.up import HOST_DEFAULT, PORT_DEFAULT
-
+def _wishes(options: argparse.Namespace, explicit: Mapping[str, str], host: str, port: int) -> Wishes:
     twice = sorted(_PLANNED & explicit.keys())
     if twice:
         raise UsageFault(f"--set {twice[0]}: each of several brokers has its own")
@@ -46,8 +52,8 @@ def _wishes(options: argparse.Namespace, explicit: Mapping[str, str]) -> Wishes:
     return Wishes(
         brokers=options.brokers,
         first_log_dir=log_dirs,
-        host=options.host or HOST_DEFAULT,
-        port=PORT_DEFAULT if options.port is None else options.port,
+        host=host,
+        port=port,
         properties={name: value for name, value in explicit.items() if name not in planned},
         metrics_port=options.metrics_port,
     )

@@ -69,7 +69,7 @@ class Message(Structure):
         if write is None or not self.supports(version):
             self.encode_into(out, version)
             return
-        from ottla.protocol.stepping import Pace  # which imports this module
+        from ottla.protocol.stepping import Pace
 
         try:
             yield from write(out, self, version, Pace())

@@ -18,14 +18,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from sys import getsizeof
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.message import Structure
 from ottla.protocol.primitives import NO_TAGS, Buffer, HotBuffer, put_numbers, read_numbers
 from ottla.steps import Steps, pieces
 
-S = TypeVar("S", bound=Structure)
+if TYPE_CHECKING:
+    from ottla.protocol.message import Structure
+
+S = TypeVar("S", bound="Structure")
 T = TypeVar("T")
 
 #: What a request may hold in memory once it is decoded, besides its frame. A partition of ListOffsets takes 190

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ottla.client.producing.accumulator import RECORD_OVERHEAD, Accumulator, PartitionQueue
+from ottla.client.producing.accumulator import RECORD_OVERHEAD, Accumulator
 from ottla.client.producing.batches import Delivery, ProducerBatch
+from ottla.client.producing.queues import PartitionQueue
 from ottla.records.record import decode_batch
 
 

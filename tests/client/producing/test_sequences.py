@@ -11,8 +11,9 @@ from random import Random
 
 import pytest
 
-from ottla.client.producing.accumulator import Accumulator, PartitionQueue
+from ottla.client.producing.accumulator import Accumulator
 from ottla.client.producing.batches import ProducerBatch
+from ottla.client.producing.queues import PartitionQueue
 from ottla.client.producing.sequences import EPOCH_MAX, Identities, ProducerIdentity
 from ottla.model import ErrorCode
 from ottla.records.batch import INT32_MAX, add_to_sequence

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 
 from ottla.cli import options as shared
+from ottla.cli.addresses import BOOTSTRAP_DEFAULT, with_ports
 from ottla.cli.faults import OK, UsageFault
 
 
@@ -19,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--brokers",
         dest="bootstrap_server",
         metavar="HOST[:PORT]",
-        help=f"any brokers of the cluster, separated by commas (default: {shared.BOOTSTRAP_DEFAULT})",
+        help=f"any brokers of the cluster, separated by commas (default: {BOOTSTRAP_DEFAULT})",
     )
     parser.add_argument(
         "--set", dest="settings", metavar="NAME=VALUE", action="append", default=[], help="a setting of the client"
@@ -38,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
 
     if not options.name.strip() or not options.name.isprintable() or "," in options.name:
         raise UsageFault("a profile's name is not empty, and has no commas")
-    brokers = shared.with_ports(options.bootstrap_server or shared.BOOTSTRAP_DEFAULT)
+    brokers = with_ports(options.bootstrap_server or BOOTSTRAP_DEFAULT)
     settings = assignments("--set", options.settings)
     try:
         parse_addresses(brokers)
@@ -72,7 +73,7 @@ def check_settings(settings: dict[str, str]) -> None:
         fault: SettingsError | None = None
         for kind in (AdminSettings, ProducerSettings, ConsumerSettings):
             try:
-                parse_settings(kind, {"bootstrap.servers": shared.BOOTSTRAP_DEFAULT, name: value}, {})
+                parse_settings(kind, {"bootstrap.servers": BOOTSTRAP_DEFAULT, name: value}, {})
                 break
             except SettingsError as error:
                 fault = error

@@ -7,13 +7,13 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ottla.client.errors import KafkaError
+from ottla.client.producing.queues import PartitionQueue
 from ottla.client.records import UNKNOWN_OFFSET, RecordMetadata
 from ottla.logs import logger
 from ottla.model import NO_TIMESTAMP
 from ottla.records.builder import BatchBuilder
 
 if TYPE_CHECKING:
-    from ottla.client.producing.accumulator import PartitionQueue
     from ottla.client.producing.sequences import ProducerIdentity
 
 Called = TypeVar("Called")
@@ -141,8 +141,6 @@ class Delivery:
     @classmethod
     def failed(cls, topic: str, partition: int | None, error: KafkaError) -> Delivery:
         """Of a record that never came into a batch: it has one of its own, which is over."""
-        from ottla.client.producing.accumulator import PartitionQueue
-
         batch = ProducerBatch(PartitionQueue(topic, -1 if partition is None else partition), (0,), 0, BatchBuilder())
         batch.finish(UNKNOWN_OFFSET, NO_TIMESTAMP, error)
         return cls(batch, 0, NO_TIMESTAMP)

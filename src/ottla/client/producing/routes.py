@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.client.errors import UnknownTopicOrPartition
-from ottla.client.producing.accumulator import PartitionQueue
+from ottla.client.producing.queues import PartitionQueue
 from ottla.client.settings import ProducerSettings
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.metadata import Topic

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ottla.client.errors import BadAnswer, ClientFault, DeliveryTimedOut, KafkaError, error_of
-from ottla.client.producing.accumulator import Accumulator, PartitionQueue
+from ottla.client.producing.accumulator import Accumulator
 from ottla.client.producing.batches import ProducerBatch
 from ottla.client.producing.identity_source import IdentitySource
+from ottla.client.producing.queues import PartitionQueue
 from ottla.client.producing.sequences import Identities
 from ottla.client.records import UNKNOWN_OFFSET
 from ottla.client.settings import ProducerSettings
