@@ -54,7 +54,7 @@ async def running(
     register_process_metrics(broker.registry)
     stalls = LoopStalls()
     register_loop_stalls(broker.registry, stalls)
-    # First of all, and to the end: whoever asks `/ready` learns that the broker starts, or stops.
+    # First of all, and to the end: a client that asks `/ready` learns that the broker starts, or stops.
     metrics = await _serve_metrics(broker)
     try:
         stalls.start()
@@ -100,7 +100,7 @@ def stopped_by_signals() -> asyncio.Event:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # Whoever starts it by `nohup` wants it to outlive the terminal.
+        # A user who starts it by `nohup` wants it to outlive the terminal.
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, stop.set)
     return stop
@@ -169,7 +169,7 @@ async def serve(
                 await prepare(broker)
             started(broker)
             await stop.wait()
-            # Whoever held our input held the others' too.
+            # The process that held our input held the others' too.
             broker.hands_over = not orphaned.is_set()
             collecting.cancel()
     except asyncio.CancelledError:

@@ -76,7 +76,8 @@ def configure(
 ) -> LogSettings:
     """Sets this process's output, for loggers that exist already too. The composition root calls it once.
 
-    Gives what was set before. Who sets it for a while gives it back by `restore`: another may have set it for longer.
+    Gives what was set before. A caller that sets it for a while gives it back by `restore`: another may have set it for
+    longer.
     """
     before = LogSettings(_OUTPUT.json, _OUTPUT.level, _OUTPUT.sink, _OUTPUT.clock)
     restore(LogSettings(json, LEVELS[level], sink or _to_stderr, clock or time.time))

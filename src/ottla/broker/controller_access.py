@@ -2,7 +2,7 @@
 
 Which it is may change at any time. A request whose controller has moved is made again, as long as its time allows:
 
-    answered NOT_CONTROLLER, or never sent      again, to whoever is the controller by then
+    answered NOT_CONTROLLER, or never sent      again, to the broker that is the controller by then
     sent, and the link lost                     again where a second time does no harm; else REQUEST_TIMED_OUT
 
 since nobody knows then whether topics were created, deleted or grown: a second CreateTopics would be answered that they

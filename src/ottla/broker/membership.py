@@ -57,7 +57,7 @@ _AGAIN_S_MAX: Final = 2.0
 
 
 class Member(NamedTuple):
-    """Who joins."""
+    """The broker that joins."""
 
     broker_id: BrokerId
     cluster_id: str
@@ -244,7 +244,7 @@ class Membership:
 
     async def _join_again(self, tree: BrokersTree) -> None:
         self._tree, self._is_over = tree, False
-        # Whoever closes the present session closes this one from here on.
+        # The owner that closes the present session closes this one from here on.
         self.on_session(tree)
         tree.start_ends()
         await cluster_id(tree, self._ports.entropy, self._member.cluster_id)

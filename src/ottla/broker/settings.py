@@ -1,9 +1,9 @@
 """Settings of topics, brokers and groups, as every broker reads them from the tree for itself.
 
-They stand under `/config`, and whoever changes one leaves a note in `/config/changes`, which all brokers watch: Kafka's
-way in ZooKeeper mode, so that a tool that writes there is heard as well. A note names what has changed and not how; it
-is read when it comes, and the controller deletes those that are a quarter of an hour old. At the start of a session
-everything is read, behind the watch: what changed while there was none is in it.
+They stand under `/config`, and a program that changes one leaves a note in `/config/changes`, which all brokers watch:
+Kafka's way in ZooKeeper mode, so that a tool that writes there is heard as well. A note names what has changed and not
+how; it is read when it comes, and the controller deletes those that are a quarter of an hour old. At the start of a
+session everything is read, behind the watch: what changed while there was none is in it.
 
 A note that is not understood, or names what is none of ours (users, clients, addresses), is passed over.
 """
@@ -197,7 +197,7 @@ class TreeSettings:
 
 
 def _is_ours(entity: str) -> bool:
-    """Whether a note names something that has settings here. Its path comes from whoever left the note."""
+    """Whether a note names something that has settings here. Its path comes from the program that left the note."""
     kind, _, name = entity.partition("/")
     if kind == "topics":
         return topic_name_fault(name) is None

@@ -209,7 +209,7 @@ async def _epochs(client: Admin, view: PartitionView) -> list[dict[str, int]]:
 
 
 def _past(seen: Mapping[int, SeenPartition]) -> dict[str, Any]:
-    """As the broker tells it that has seen the most."""
+    """As the broker says it that has seen the most."""
     told = {broker: one.history for broker, one in seen.items() if one.history is not None}
     if not told:
         return {"seen_by": None, "changes": []}

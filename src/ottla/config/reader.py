@@ -16,7 +16,7 @@ PLUGIN_PREFIXES: Final = ("rlmm.config.", "rsm.config.", "config.providers.", "m
 #: A misspelt file should not fill the log.
 WARNINGS_MAX: Final = 100
 
-#: Who sets these wants to keep somebody out: without effect they are no mere remark.
+#: An operator who sets these wants to keep somebody out: without effect they are no mere remark.
 _PROTECTING: Final = ("authorizer.", "ssl.", "sasl.", "security.", "super.users", "password.", "delegation.token.")
 #: As Kafka 4 has it; smaller ones, which Kafka 3.9 takes, are taken and warned of.
 SEGMENT_BYTES_SENSIBLE: Final = 1 << 20

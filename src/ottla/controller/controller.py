@@ -6,7 +6,7 @@
                       │ its node is gone, its session is over, another epoch is in the tree
                       └──> the tenure ends at once; with a session that lives the broker competes again
 
-One broker alone wins at once. A session that has ended is not taken up again: whoever holds sessions opens another one,
+One broker alone wins at once. A session that has ended is not taken up again: the owner of sessions opens another one,
 registers the broker with it, and has it stand.
 """
 

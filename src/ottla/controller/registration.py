@@ -1,8 +1,8 @@
 """What a broker puts into the tree for as long as it lives: itself.
 
 A broker that was killed and starts again finds what its earlier life has left, until that one's session has run out.
-It waits for that: as long as a session like its own can last, and as a ZooKeeper ensemble takes to notice. Whoever has
-the id then is another broker.
+It waits for that: as long as a session like its own can last, and as a ZooKeeper ensemble takes to notice. A broker
+that has the id then is another broker.
 """
 
 from __future__ import annotations

@@ -85,14 +85,14 @@ class Tenure:
         #: Why this broker is not the controller, or no more.
         self.lost: str | None = "This is not the controller."
         #: Whether it has taken over once. Behind a failed write it is the controller all the same: the next turn reads
-        #: the tree anew, and who asks for one must not be sent elsewhere.
+        #: the tree anew, and a broker that asks for one must not be sent elsewhere.
         self._has_begun = False
         #: Whether an event stands in the queue that takes answers.
         self._takes_answers = False
         #: Until turns are tried again that nobody waits for, and until leaders are evened out.
         self._again: asyncio.TimerHandle | None = None
         self._rebalance: asyncio.TimerHandle | None = None
-        #: Why a call to this broker itself has failed, and who waits to hear of it: that ends a start.
+        #: Why a call to this broker itself has failed, and what is to be called with it: that ends a start.
         self._own_fault: BaseException | None = None
         self._own_failed = asyncio.Event()
 
@@ -173,7 +173,7 @@ class Tenure:
         try:
             await self.turn(self.answers.take)
         except Refusal as refusal:
-            # Who waits for these answers would wait for ever. The next turn reads the tree, and announces it anew.
+            # The callers of these would wait for ever. The next turn reads the tree, and announces it anew.
             self._answer_all(refusal)
             self._try_again_later()
         finally:

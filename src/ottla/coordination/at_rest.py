@@ -1,7 +1,7 @@
 """A tree in its folder that no process serves: it is read as its files have it, and nothing is written.
 
-Sessions that were open when its process ended are over for whoever reads it so. The lock is held meanwhile, so that no
-broker begins to change what is read.
+Sessions that were open when its process ended are over for a program that reads it so. The lock is held meanwhile, so
+that no broker begins to change what is read.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Sessions:
         self._clock = clock
         self._entropy = entropy
         self._tree = ZnodeTree()
-        #: Of sessions whose owners are in other processes; whoever serves these looks after them.
+        #: Of sessions whose owners are in other processes; the server of these looks after them.
         self.leases = SessionLeases()
         self._listeners: dict[int, list[SessionListener]] = {}
         self._last_id = 0

@@ -109,7 +109,7 @@ class TreeStore:
         self.sessions = Sessions(self.write, clock, entropy)
         self._tree = ZnodeTree()
         self._watches = WatchTable()
-        #: The last transaction whose watches were called: whoever asks for nothing else may know of it.
+        #: The last transaction whose watches were called: a client that asks for nothing else may know of it.
         self.answered_zxid = 0
         self._queue: deque[WriteRequest | ReadRequest] = deque()
         self._pump: asyncio.Task[None] | None = None
@@ -419,7 +419,7 @@ class TreeStore:
 
 
 def _call_watch(watch: Watch, event: WatchEvent) -> None:
-    """Here and now: what runs in the loop's next turn runs in no certain order with whoever reads the change."""
+    """Here and now: what runs in the loop's next turn runs in no certain order with the readers of the change."""
     try:
         watch(event)
     except Exception as error:

@@ -29,7 +29,8 @@ _NOT_OURS: Final = "/zookeeper"
 _READ_AT_ONCE: Final = 1000
 #: How often a counter may have been set; more is damage.
 _COUNTER_MAX: Final = 100_000
-#: Their children are read by whoever listens when they come, and by nobody later: a start reads the things themselves.
+#: Their children are read by brokers that listen when they come, and by nobody later: a start reads the things
+#: themselves.
 _NOTIFICATIONS: Final = (
     CONFIG_CHANGES,
     ISR_CHANGES,

@@ -63,7 +63,7 @@ class LongWork:
             self._task = None
 
     def _all(self) -> Steps[None]:
-        yield  # whoever hands it over answers first
+        yield  # the caller that hands it over answers first
         while self._one_by_one or self._side_by_side:
             for _ in range(min(_STEPS_SIDE_BY_SIDE, len(self._side_by_side))):
                 steps = self._side_by_side[0]

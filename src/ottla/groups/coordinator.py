@@ -106,7 +106,7 @@ class GroupCoordinator:
     # For metrics.
 
     def groups(self) -> Iterator[Group]:
-        """All groups. Whoever goes through them may pause: others come and go meanwhile."""
+        """All groups. A caller that goes through them may pause: others come and go meanwhile."""
         for shard in list(self.led.shards()):
             yield from list(shard.groups.values())
 

@@ -328,7 +328,7 @@ class GroupShard:
         self.state.do(self._ended(self.timers.clear(), error, now))
 
     def _ended(self, timers: Steps[None], error: ErrorCode, now: Now) -> Steps[None]:
-        """Whoever waits is answered first. What the shard held goes step by step: a hundred thousand groups take a
+        """Callers that wait are answered first. What the shard held goes step by step: a hundred thousand groups take a
         tenth of a second. Requests in steps that come upon that are refused in the end.
         """
         for piece in pieces(list(self.groups.values())):

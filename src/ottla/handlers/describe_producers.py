@@ -28,7 +28,7 @@ from ottla.storage.errors import StorageFault
 PRODUCERS_TOLD_MAX: Final = 500_000
 TOO_MANY: Final = f"The answer would be of more than {PRODUCERS_TOLD_MAX} producers: ask for fewer partitions at once."
 
-#: Answers that are given again to whoever asks again, beside those that tell of producers; of more there is a new one
+#: Answers that are given again to clients that ask again, beside those that list producers; of more there is a new one
 #: each time.
 SHORT_ANSWERS_KEPT_MAX: Final = 10_000
 
@@ -63,7 +63,7 @@ class _ProducersAnswer:
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        #: By topic and partition: answers that tell of producers, and those that do not.
+        #: By topic and partition: answers that list producers, and those that do not.
         self._told: dict[tuple[str, int], PartitionResponse] = {}
         self._short: dict[str, dict[int, PartitionResponse]] = {}
         self._short_left = SHORT_ANSWERS_KEPT_MAX

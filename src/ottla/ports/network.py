@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Bits of a round's events.
 READABLE: Final = 1
 WRITABLE: Final = 2
-#: The connection has failed, both ways. It comes with READABLE, as bytes may lie before the fault; reading then tells
+#: The connection has failed, both ways. It comes with READABLE, as bytes may lie before the fault; reading then says
 #: it. The owner closes the channel, or it comes again. A peer that merely ended its own side is not broken: that is
 #: READABLE, reading gives 0, and answers still reach it. Portable networks may give READABLE or WRITABLE alone.
 BROKEN: Final = 4
@@ -74,7 +74,7 @@ class Channel(Protocol):
         ...
 
     def watch(self, *, reading: bool, writing: bool) -> None:
-        """What rounds are wanted for. A muted connection (neither) still tells when it breaks."""
+        """What rounds are wanted for. Of a muted connection (neither) it is still known when it breaks."""
         ...
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ A follower therefore asks the leader where its own last leader epoch ended, and 
 
 A follower that asks for an offset vouches for all below it: the leader counts it as having that. Where the topic is
 flushed before the answer, the leader vouches for what the disk has, and so does a follower: its next fetch waits until
-`may_ask` is true. Whoever fetches sets `on_may_ask`, which is called then.
+`may_ask` is true. The fetcher sets `on_may_ask`, which is called then.
 
 A `Follower` follows in one leader epoch. In the next one there is another object, and answers to fetches of the former
 one are recognised by that.
@@ -148,8 +148,8 @@ class Follower:
         """Cuts what the leader does not have, given the leader's answer for our last leader epoch; returns the new end.
 
         The leader answers with the largest epoch it knows up to ours, and where that ended with it. Where this log does
-        not know that very leader epoch, what is left may still part from the leader's: the next answer tells (KIP-279).
-        A leader that knows no such leader epoch (-1) has said nothing to cut by.
+        not know that very leader epoch, what is left may still part from the leader's: the next answer shows it
+        (KIP-279). A leader that knows no such leader epoch (-1) has said nothing to cut by.
         """
         log = self.log
         if leader_epoch < 0 or leader_end < 0:

@@ -1,14 +1,15 @@
 """The in-sync replicas of one partition, and the offset that all of them have.
 
-A record is committed once every member of the set has it. Who is a member only the controller decides, so between a
-leader's question and its answer there are two sets, of which either may be the true one:
+A record is committed once every member of the set has it. Only the controller decides which brokers are members, so
+between a leader's question and its answer there are two sets, of which either may be the true one:
 
     members ──proposed──▶ members and pending ──confirmed──▶ members, as the controller says
                                             └─refused──────▶ members, as they were
 
-Meanwhile the leader counts whoever is in one of the two (the maximal ISR): a joiner because the controller may elect it
-at once, a leaver because it is elected from the old set as long as nobody knows better. Counted too is who is about to
-join (`joins`): it is level with this log or nearly so, and would never get in where the watermark ran away from it.
+Meanwhile the leader counts every broker that is in one of the two (the maximal ISR): a joiner because the controller
+may elect it at once, a leaver because it is elected from the old set as long as nobody knows better. Counted too is who
+is about to join (`joins`): it is level with this log or nearly so, and would never get in where the watermark ran away
+from it.
 
     members ⊆ maximal ⊆ counted, and the leader itself is in all of them
 """
@@ -43,7 +44,7 @@ class InSyncReplicas:
         self.recount()
 
     def recount(self) -> None:
-        """Who is counted has changed."""
+        """The replicas that are counted have changed."""
         maximal = self.maximal = self.members if self.pending is None else self.members | self.pending
         self._counted = tuple(each for each in self.followers.values() if each.id in maximal or each.joins)
 

@@ -276,6 +276,6 @@ class IsrChanges:
         self._advance(leader)
 
     def _advance(self, leader: Leader) -> None:
-        """Who is counted has changed; those who wait for a larger set are asked too."""
+        """The replicas that are counted have changed; those who wait for a larger set are asked too."""
         leader.advance()
         self._changed(leader.tp)

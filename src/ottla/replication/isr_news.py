@@ -20,7 +20,7 @@ _CHANGE: Final = "the in-sync replicas have changed"
 class IsrNews:
     def __init__(self) -> None:
         self._lagging: dict[tuple[int, ...], list[TopicPartition]] = {}
-        #: By who has joined and who has left.
+        #: By the replicas that have joined and those that have left.
         self._changed: dict[tuple[tuple[int, ...], tuple[int, ...]], list[TopicPartition]] = {}
 
     def lag(self, tp: TopicPartition, followers: Iterable[int], end: int) -> None:

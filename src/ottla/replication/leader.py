@@ -78,7 +78,7 @@ class Leader:
         self.log = log
         #: Of this leadership. Requests that name another one are fenced.
         self.epoch = epoch
-        #: Where it began. Who has everything up to there has all that was committed before.
+        #: Where it began. A replica with everything up to there has all that was committed before.
         self.epoch_start = log.end_offset
         #: Where this broker's leadership began, in an earlier leader epoch perhaps: what is committed is known once the
         #: high watermark has come so far (KIP-207).
@@ -188,7 +188,7 @@ class Leader:
         return in_sync >= self.log.config.min_insync_replicas or in_sync == len(isr.replicas)
 
     def had_enough_replicas(self) -> bool:
-        """The same for what is committed already: whoever may be a member counts (Kafka's maximal ISR)."""
+        """The same for what is committed already: every replica that may be a member counts (Kafka's maximal ISR)."""
         isr = self.isr
         in_sync = len(isr.maximal)
         return in_sync >= self.log.config.min_insync_replicas or in_sync == len(isr.replicas)

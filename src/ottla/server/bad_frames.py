@@ -18,7 +18,7 @@ log_event = logs.logger("server")
 
 class AnotherProtocol(NamedTuple):
     what: str
-    #: What whoever reads the log may do about it.
+    #: What a reader of the log may do about it.
     advice: str
 
 

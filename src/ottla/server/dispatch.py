@@ -178,7 +178,7 @@ class Dispatcher:
     def _room(self) -> Steps[None]:
         """What others have not taken of their answers leaves room for a long one."""
         while not self._memory.has_room:
-            yield self._memory  # type: ignore[misc]  # whoever drives the steps knows what to do with it
+            yield self._memory  # type: ignore[misc]  # what drives the steps knows what to do with it
 
     def _as_there_is_room(self, steps: Steps[Any]) -> Steps[Any]:
         """Work that is long makes a long answer: while there is no room for that, nothing of it is gathered either.
@@ -190,7 +190,7 @@ class Dispatcher:
                 for _ in range(STEPS_A_LOOK):
                     yield next(steps)
                 while not self._memory.has_room:
-                    yield self._memory  # type: ignore[misc]  # whoever drives the steps knows what to do with it
+                    yield self._memory  # type: ignore[misc]  # what drives the steps knows what to do with it
         except StopIteration as end:
             return end.value
         finally:

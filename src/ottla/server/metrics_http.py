@@ -53,7 +53,7 @@ _REASONS: Final = {
 
 
 class Condition(NamedTuple):
-    """How a broker is, for whoever decides on starting it again or on sending clients to it."""
+    """How a broker is, for a program that decides on starting it again or on sending clients to it."""
 
     #: Why it can go on no more; None where it is well.
     fault: str | None

@@ -1,6 +1,6 @@
-"""Where a broker of a test listens, and what it tells clients: one address for the test, and one for containers.
+"""Where a broker of a test listens, and what it says to clients: one address for the test, and one for containers.
 
-A client asks one address and is told another, which it connects to from then on. What a container can reach
+A client asks one address and is answered another, which it connects to from then on. What a container can reach
 (`host.docker.internal`) the test's own process often cannot, and the other way round: so each has a listener.
 """
 

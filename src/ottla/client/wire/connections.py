@@ -201,7 +201,7 @@ class Connections:
         return connection
 
     def _log_unreached(self, fault: NoBrokerReached | None) -> None:
-        """A client is patient, and its program may wait for minutes: whoever looks at the log sees what for."""
+        """A client is patient, and its program may wait for minutes: a user who looks at the log sees what for."""
         if fault is None:
             self._log.info("a broker is reached again")
         else:

@@ -1,7 +1,7 @@
 """Partitions that are being made: in the tree already, and hidden from clients until their leaders serve them.
 
 One request is one making. It is *settled* when each of its partitions has a leader that has taken its role on, or when
-it is certain that nobody can lead it: until then the topic is in nobody's metadata, and whoever asked waits. A topic is
+it is certain that nobody can lead it: until then the topic is in nobody's metadata, and the caller waits. A topic is
 in one making at most, since a request that changes it waits for the one that makes it.
 """
 

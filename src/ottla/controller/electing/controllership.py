@@ -3,7 +3,7 @@
 The node and the conditional write of `/controller_epoch` are one transaction, so that of two that try at once one gets
 neither. From then on each write of the controller is conditional on the epoch's version (`writing.py`): a controller
 that was replaced, and has not noticed, changes nothing more. Brokers that did not get it watch the node, and try when
-it goes. So does the one that has it: whoever takes the node away by hand wants another controller.
+it goes. So does the one that has it: an operator who takes the node away by hand wants another controller.
 """
 
 from __future__ import annotations

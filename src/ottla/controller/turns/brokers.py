@@ -2,8 +2,8 @@
 
 A broker that registered again has another epoch. Where nobody saw it gone between, it has died all the same, and is
 treated as a death and a birth: what it was sent before it knows no more, and records may be gone that no flush had made
-certain. A new controller knows nobody's former epochs; for it the tree's transactions tell: who registered after a
-partition's state was written is not the one whom that state counts on.
+certain. A new controller knows nobody's former epochs; for it the tree's transactions say it: a broker that registered
+after a partition's state was written is not the one whom that state counts on.
 """
 
 from __future__ import annotations

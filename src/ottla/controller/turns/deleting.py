@@ -200,7 +200,7 @@ class DeletionTurns:
                 self._deletions[name].away.add(answer.broker)
 
     def broker_gone(self, broker: BrokerId) -> None:
-        """Whoever asked waits for it no more."""
+        """The caller waits for it no more."""
         for deletion in self._deletions.values():
             if broker in deletion.waits_for:
                 deletion.waits_for.discard(broker)
@@ -244,7 +244,7 @@ class DeletionTurns:
             work.end()
 
     def _answer(self, names: Collection[str]) -> None:
-        """Of topics that wait for brokers which are away: whoever asked has waited long enough."""
+        """Of topics that wait for brokers which are away: their callers have waited long enough."""
         for work in {self._deletions[name].work for name in names}:
             if all(not deletion.waits_for for deletion in self._deletions.values() if deletion.work is work):
                 work.end()

@@ -1,8 +1,8 @@
 """Access lists: there is one, and it is open to all.
 
-Whoever reaches a served tree may do everything in it, as with a ZooKeeper whose clients leave every node open: Kafka
-does so unless `zookeeper.set.acl` says otherwise. A list that would keep somebody out is refused rather than taken and
-not kept.
+A client that reaches a served tree may do everything in it, as with a ZooKeeper whose clients leave every node open:
+Kafka does so unless `zookeeper.set.acl` says otherwise. A list that would keep somebody out is refused rather than
+taken and not kept.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The first frame of a connection: a new session is opened, or an earlier one taken up again.
 
-A session that is taken up again needs no write, so that it can be while the disk stands still. Whoever knows its
+A session that is taken up again needs no write, so that it can be while the disk stands still. A client that knows its
 password has it: the connection that had it before is closed. To anybody else it is over, as is one that has ended; and
 the connection is closed, as by ZooKeeper.
 """

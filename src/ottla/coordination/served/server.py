@@ -3,8 +3,8 @@
     start ▶ the tree is loaded, its sessions begin a whole time-out, connections are accepted
     stop  ▶ nobody is accepted, what waits is done and answered, sessions stay for the next start
 
-The tree is lost to this process when its disk fails: `on_lost` is called, and whoever runs the server ends it. The next
-start finds what is on the medium.
+The tree is lost to this process when its disk fails: `on_lost` is called, and the process that runs the server ends it.
+The next start finds what is on the medium.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class TreeServer:
         await self._serving.long_work.finish()
         deadline_ms = self._ports.clock.monotonic_ms() + _LAST_MS
         while self._owes() and self._ports.clock.monotonic_ms() < deadline_ms:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)  # whoever takes it tells nobody
+            await asyncio.sleep(0.01)  # the client that takes it does not say so
         for connection in list(self._connections):
             self._rounds.close(connection)
 

@@ -85,7 +85,7 @@ class Ticket:
         self._let_go()
 
     def _settle(self, make: Callable[[], Frame]) -> None:
-        """Raises nothing: whoever calls has others to answer."""
+        """Raises nothing: the caller has others to answer."""
         try:
             frame = make()
             if isinstance(frame, bytes):

@@ -210,7 +210,7 @@ class ServerConnection(asyncio.Protocol):
                 due = f"request {self.pending[0].xid}'s" if self.pending else "nobody's"
                 raise JuteFault(f"an answer to request {header.xid}, where {due} was due")
             request = self.pending[0]
-            # A multi's results may be thousands: whoever waits for them reads them in steps.
+            # A multi's results may be thousands: the caller that waits for them reads them in steps.
             is_late = request.op == OpCode.MULTI
             fields = None if header.error else rest if is_late else decode_answer(request.op, rest)
             self.pending.popleft()  # not before its answer was read: what cannot be read has not answered it

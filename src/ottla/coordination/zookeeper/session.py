@@ -11,8 +11,8 @@ Requests stand in one queue; so many of them are sent ahead of their answers as 
 - what was not sent waits for the next connection, for as long as the session lasts.
 
 The next server is sent the session's id and password, then the watches that are left, and where a write was lost a
-`sync`: whoever then reads in order to find out what became of the write sees all that was done, also on a server that
-is behind. Only then follow reads and writes.
+`sync`: a caller that then reads in order to find out what became of the write sees all that was done, also on a server
+that is behind. Only then follow reads and writes.
 
 Only a server can say that a session has expired: this side never counts it down. What it does by itself is to prove
 that the process is alive: pings come from the event loop that serves the clients, so that a loop which stands still for
@@ -125,7 +125,7 @@ class KeeperSession:
         self._servers = EnsembleServers(network, clock, entropy, options.servers)
         self._connection: ServerConnection | None = None
         self._queue: deque[KeeperRequest] = deque()
-        #: Whether a write was lost, and nothing has told since that all that was done can be seen.
+        #: Whether a write was lost, and nothing has shown since that all that was done can be seen.
         self._unsure = False
         self._deliveries = Deliveries()
         self._listeners: list[SessionListener] = []
@@ -231,7 +231,7 @@ class KeeperSession:
     def reserve(self, op: OpCode, *, writes: bool, watch: tuple[str, Watch] | None = None) -> KeeperRequest:
         """A place in the queue for a request whose frame is still to be made: those behind it wait for `fill`.
 
-        Whoever does not come to fill it cancels its future.
+        A caller that does not come to fill it cancels its future.
         """
         self.check_open()
         if len(self._queue) >= QUEUE_MAX:

@@ -89,7 +89,7 @@ class ClassicGroup:
         self.sync_replies: dict[str, Reply[SyncGroupResponse]] = _NO_SYNCS
         #: Replies that were taken out of these two and are answered step by step: their members are alive.
         self.being_answered: tuple[Container[str], ...] = ()
-        #: Whether a join is completed step by step, of members some thousands of whom have not come.
+        #: Whether a join is completed step by step, where some thousands of members have not come.
         self.is_completing = False
         #: Ids that were given out and not come back with yet, the oldest first. None of them is in members.
         self.pending_join: dict[str, None] = _NONE_PENDING

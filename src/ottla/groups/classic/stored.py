@@ -16,7 +16,7 @@ from ottla.steps import PIECE, Steps, pieces
 def group_record(group: ClassicGroup, assignments: Mapping[str, bytes] | None = None) -> Steps[JournalRecord]:
     """What stands in the offsets topic of this generation, whose members get these assignments, or have theirs.
 
-    Whoever calls has to see that the group is still what it was, where this has yielded.
+    The caller has to see that the group is still what it was, where this has yielded.
     """
     value = GroupMetadataValue(
         protocol_type=group.protocol_type or "",

@@ -2,14 +2,14 @@
 
 A heartbeat that needs a new target of such a group takes effect as far as it can without one, with the target that
 there is. Then it waits, and with it all that come before the computation begins: a thousand members who join together
-are assigned together. Whoever comes while it goes on waits for the next one, and whoever only says that it is alive
-waits for none.
+are assigned together. A member that comes while it goes on waits for the next one, and one that only says that it is
+alive waits for none.
 
     when_assigned -> waiting -> (the computation of this moment's group) -> written, applied -> each hears of it
 
 Between two steps members come and go. What was computed stays right for all who are left: it gives no partition to two
-members, and the epoch that it was computed for is written with it. Who has left is left out, and who has come gets its
-share from the next.
+members, and the epoch that it was computed for is written with it. A member that has left is left out, and one that has
+come gets its share from the next.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Assignment:
         self.waiting: deque[Done] = deque()
         #: For the one that goes on.
         self.served: deque[Done] = deque()
-        #: Of whoever asked last.
+        #: Of the caller that asked last.
         self.now = Now(0, 0)
         #: The shard was given up.
         self.is_over = False
@@ -132,7 +132,7 @@ class Assignments:
             if assignment.is_over:
                 return ErrorCode.NOT_COORDINATOR
         if self._group(assignment) is not group:
-            return ErrorCode.NONE  # whoever waits finds that it is gone
+            return ErrorCode.NONE  # the caller that waits finds that it is gone
         return (yield from self._decide(assignment, group, members, target, epoch))
 
     def _group(self, assignment: _Assignment) -> ConsumerGroup | None:
@@ -207,4 +207,4 @@ def _log(fault: Exception, assignment: _Assignment) -> None:
 
 
 def _ignored(_: ErrorCode) -> None:
-    """Who waits writes something of its own behind it, or waits until all is committed."""
+    """A caller that waits writes something of its own behind it, or waits until all is committed."""

@@ -1,7 +1,7 @@
 """Members of a consumer group that speak the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
 Such a group has no leader among its members. To join is what a heartbeat is in the newer protocol: it is answered at
-once, with the member's epoch as generation; SyncGroup only fetches the assignment. A heartbeat tells the member to join
+once, with the member's epoch as generation; SyncGroup only fetches the assignment. A heartbeat has the member join
 again when there is something for it to give up or to get.
 """
 

@@ -332,7 +332,7 @@ class ConsumerGroups:
     def _answer(
         self, group_id: str, decision: Decision[T], now: Now, reply: Reply[T], refused: Refused
     ) -> AnswerWhenWritten | AnswerWhenAssigned:
-        """What is told how the write of a decision ended."""
+        """What is called with the end of a decision's write."""
         if decision.share is not None:
             share = self._shared(group_id, decision.share, now, reply, refused)
             return AnswerWhenAssigned(

@@ -82,7 +82,7 @@ def heartbeat(
             share=NeededShare(LongShare(step, world), shared) if step.needs_share else None,
         )
 
-    # Whoever has nothing new to say hears what is decided so far, and more with its next heartbeat.
+    # A member that has nothing new to say hears what is decided so far, and more with its next heartbeat.
     waits = change.needs_target and (change.raises_epoch or request.member_epoch == JOINING or not world.is_assigning)
     return decision(change, waits=waits)
 

@@ -194,7 +194,7 @@ class _Parts:
     def __init__(self, done: Done) -> None:
         self._done = done
         self._error = ErrorCode.NONE
-        #: One for whoever hands them in, and has not handed in all.
+        #: One for the caller that hands them in, and has not handed in all.
         self._missing = 1
 
     def begun(self) -> None:

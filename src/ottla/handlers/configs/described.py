@@ -27,7 +27,7 @@ from ottla.steps import Steps, pieces
 
 #: Settings that are described in one step: each takes some five microseconds.
 _AT_ONCE: Final = 16
-#: What a setting weighs beside its texts: in the answer, and as objects, which it is once however often it is told.
+#: What a setting weighs beside its texts: in the answer, and as objects, which it is once however often it is given.
 _FIELDS_BYTES: Final = 24
 _OBJECTS_BYTES: Final = 1_000
 

@@ -145,7 +145,7 @@ class HeldProduces:
             self._waiters.wake(self)
 
     def failed(self, fault: Exception) -> None:
-        """Whoever is held has to ask again."""
+        """A client that is held has to ask again."""
         self._take_apart()
         for line in (self._of_all, self._of_leader):
             while line:

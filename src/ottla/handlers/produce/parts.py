@@ -80,7 +80,7 @@ class LongProduce:
             for _ in range(STEPS_A_LOOK):
                 yield
         while self._open:
-            yield self  # type: ignore[misc]  # whoever drives the steps knows what to do with it
+            yield self  # type: ignore[misc]  # what drives the steps knows what to do with it
         return [answer for answers in self._answers for answer in answers]
 
     def wait(self, resume: Callable[[], None]) -> None:

@@ -53,7 +53,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.timeline = timeline if timeline is not None else Timeline()
         #: Turns of the loop so far: a cheap fingerprint of a run.
         self.turns = 0
-        #: Called after each turn, for whoever checks what must hold at every moment. What it raises ends the run.
+        #: Called after each turn, for a test that checks what must hold at every moment. What it raises ends the run.
         self.after_turn: Callable[[], None] | None = None
         #: The processes of which something ran in this turn, in order: only their state can have changed in it.
         self.ran: dict[Process, None] = {}
@@ -184,7 +184,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             super().call_exception_handler(context)
         elif "handle" in context:
             # A simulated crash in a call-back ends the run; asyncio would log it and go on. (In a task it goes to
-            # whoever awaits the task; of one that nobody awaits nothing needs to be said.)
+            # the code that awaits the task; of one that nobody awaits nothing needs to be said.)
             self._fatal = error
 
     def run_in_executor(  # type: ignore[override]

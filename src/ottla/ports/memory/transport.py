@@ -24,7 +24,7 @@ class MemoryTransport(asyncio.Transport):
     def __init__(self, loop: VirtualLoop, side: Side, peer: tuple[str, int], protocol: asyncio.BaseProtocol) -> None:
         super().__init__({"peername": peer, "sockname": side.address, "socket": None})
         self._loop = loop
-        #: Of whoever has connected: what arrives is its business, and waits while its process stands still.
+        #: Of the process that has connected: what arrives is its business, and waits while its process stands still.
         self._context = copy_context()
         self._work_is_due = False
         self._side = side

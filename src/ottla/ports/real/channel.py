@@ -1,7 +1,7 @@
 """One accepted connection on a real socket.
 
 `receive_into` and `send` are the socket's own bound methods, kept in the instance: a call then costs no Python frame.
-A closed socket has no descriptor any more, so whoever still holds the channel gets EBADF and never another peer's
+A closed socket has no descriptor any more, so code that still holds the channel gets EBADF and never another peer's
 bytes, even when the system has given the number away again.
 """
 

@@ -175,7 +175,7 @@ class RealFile:
             self._close_now()
 
     def _close_now(self) -> None:
-        fd, self._fd = self._fd, -1  # whoever still uses it gets EBADF, never another file's bytes
+        fd, self._fd = self._fd, -1  # code that still uses it gets EBADF, never another file's bytes
         os.close(fd)
 
     def _open_fd(self) -> int:

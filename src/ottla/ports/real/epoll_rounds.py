@@ -34,7 +34,7 @@ def _events(mask: int) -> int:
     if mask & select.EPOLLOUT:
         events |= WRITABLE
     if mask & (select.EPOLLERR | select.EPOLLHUP):
-        # What had arrived before the fault can still be read; behind it reading tells what the fault was.
+        # What had arrived before the fault can still be read; behind it reading shows what the fault was.
         events |= BROKEN | READABLE
     return events
 

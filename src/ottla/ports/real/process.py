@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-#: Where Linux tells it. Elsewhere OSError is raised but for `cpu_seconds` and `files_max`.
+#: Where Linux says it. Elsewhere OSError is raised but for `cpu_seconds` and `files_max`.
 _SELF: Final = Path("/proc/self")
 #: Of /proc/self/stat, behind the name in brackets, which may hold anything: state is the first of them.
 _START_TICKS: Final = 19

@@ -2,7 +2,7 @@
 
 Two differences have to be made up for. A selector watches for reading or writing but never for neither: a muted
 connection is looked at by a `poll` for faults alone, a few times a second. And a selector does not say that a
-connection is broken, only that it is ready: reading or writing then tells.
+connection is broken, only that it is ready: reading or writing then shows it.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ _CLASSES = re.compile(r"\b[A-Z][A-Za-z0-9]+\b")
 def steps_module(schema: Schema, source: str) -> str | None:
     """The text of the module beside the plain one; None where no message has arrays.
 
-    A broker reads requests and writes responses; data it does both with. Whoever needs the other half is a client,
-    whose own process it is that waits: there the plain readers and writers do.
+    A broker reads requests and writes responses; data it does both with. A program that needs the other half is a
+    client, whose own process it is that waits: there the plain readers and writers do.
     """
     twins = Twins(schema)
     read: set[str] = set()

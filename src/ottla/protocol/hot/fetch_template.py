@@ -82,7 +82,7 @@ class AnswerHead:
 def sole_offset_at(buf: HotBuffer, start: int, end: int, version: int, request: FetchRequest) -> int | None:
     """Where the offset of the only partition of a parsed request stands: what is behind it has a known size.
 
-    None where it cannot be told, since there are tagged fields, or bytes behind the request.
+    None where it cannot be known, since there are tagged fields, or bytes behind the request.
     """
     partition, _, offset, last_fetched_epoch, _, _ = request.topics[0][1][0]
     at = end - _behind_offset(version, len(request.rack_id.encode())) - OFFSET_BYTES

@@ -2,7 +2,7 @@
 
 Batches are shown in the order of the log. Records of an aborted transaction go at once. A marker goes when a whole pass
 has seen no batch of its transaction, not even one that goes in this pass: so no record is ever left without the marker
-that tells what became of it. Until then an abort keeps its entry in the `.txnindex`.
+that says what became of it. Until then an abort keeps its entry in the `.txnindex`.
 """
 
 from __future__ import annotations

@@ -71,8 +71,8 @@ class Segment(IndexedFile):
 
     def aborted_between(self, offset: int, before: int) -> Generator[list[AbortedTransaction], None, None]:
         """Those whose marker is in this segment and at this offset or behind it, in pieces; of many only those that
-        matter to who reads before the other. What is appended meanwhile is not among them. Raises DamagedIndex, and
-        FileNotFoundError.
+        matter to a reader that came before the other. What is appended meanwhile is not among them. Raises
+        DamagedIndex, and FileNotFoundError.
         """
         if not self.may_have_aborted:
             return

@@ -150,7 +150,7 @@ class Staging:
         self.waits_for = None
 
     def roll_apart(self) -> None:
-        """From now on RollDue is raised, and whoever catches it has a worker make the segment (`rolling.Roll`)."""
+        """From now on RollDue is raised; the caller that catches it has a worker make the segment (`rolling.Roll`)."""
         self.rolls_apart = True
 
     def want_roll(self, base_offset: int) -> None:

@@ -67,7 +67,7 @@ class Faults:
         return self._random.choice(self._cluster.brokers)
 
     def _controller(self) -> SimulatedMachine:
-        """Whom the tree names; anybody where it names nobody."""
+        """The broker that the tree names; any where it names none."""
         return self._numbered(self._cluster.backing.controller())
 
     def _leader(self) -> SimulatedMachine:

@@ -116,7 +116,7 @@ class ClusterClient:
             raise
 
     async def ask_controller(self, message: Message, version: int) -> Any:
-        """Of whom Metadata names as the controller: with forwarding, that is anybody."""
+        """Of the broker that Metadata names as the controller: with forwarding, any."""
         await self.refresh()
         return await self.broker(self.controller).ask(message, version)
 

@@ -78,7 +78,8 @@ class TreeObserver:
 
     def _transaction(self, session: int, ops: Sequence[TreeOp], done: AppliedTransaction) -> None:
         self.events["transactions"] += 1
-        # Whoever becomes the controller in a transaction may write in it; whoever ceases to be it may not write more.
+        # A broker that becomes the controller in a transaction may write in it; one that ceases to be it may not write
+        # more.
         for op, result in zip(ops, done.results, strict=True):
             if isinstance(op, Create) and op.path == znodes.CONTROLLER and isinstance(result, CreatedNode):
                 self.controller_session = session
@@ -93,7 +94,7 @@ class TreeObserver:
         if isinstance(op, CloseSession):
             self._trace.say("tree", f"the session {op.session_id:#x} ends")
             self.events["sessions ended"] += 1
-            # Whoever ends its own session asks for it by that session.
+            # A client that ends its own session asks for it by that session.
             self.events["sessions expired"] += session != op.session_id
             if op.session_id == self.controller_session:
                 self.controller_session = 0

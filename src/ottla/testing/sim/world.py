@@ -159,7 +159,7 @@ class SimulatedBroker(SimulatedMachine):
         if not (process.ended or self.ports.disk.is_down):
             self.say(f"gives up: {reason}")
             self.gave_up = reason
-            # Whoever owns the broker stops it, and is no part of it.
+            # The owner of the broker stops it, and is no part of it.
             self.simulation.loop.create_task(self.stop(), context=self.simulation.world.fabric.context.copy())
 
 

@@ -390,7 +390,7 @@ class ProducerStates:
         self._index_open(self._known)
 
     def incomplete(self) -> dict[int, int]:
-        """Producers, with their epochs, of which a snapshot told only the last of several batches."""
+        """Producers, with their epochs, of which a snapshot named only the last of several batches."""
         return {
             producer_id: known.epoch
             for producer_id, known in self._known.items()

@@ -1,6 +1,6 @@
 """The state that the invariants speak of: replicas, their logs and watermarks, what the tree says, what is committed.
 
-It is filled by whoever observes (`take_role`, `log_grew`, `tree_changed`, ...). `settle` ends a turn: every invariant
+It is filled by observers (`take_role`, `log_grew`, `tree_changed`, ...). `settle` ends a turn: every invariant
 is called for what has changed in it, and then the changes are forgotten. Tests of the invariants fill it by hand.
 """
 
@@ -38,7 +38,7 @@ class Replica:
 
     partition: Partition
     broker: int
-    #: Whatever tells two processes of a broker apart.
+    #: What two processes of a broker differ in.
     life: object = None
     leads: bool = False
     follows: bool = False
@@ -227,7 +227,7 @@ class Cluster:
             invariant.session_used(self, session, owner)
 
     def acknowledged(self, tp: TopicPartition, topic_id: bytes, end: int) -> None:
-        """A client was told, under acks=all, that everything of its own below `end` is stored."""
+        """A client was answered, under acks=all, that everything of its own below `end` is stored."""
         for invariant in self._invariants:
             invariant.acknowledged(self, self.partition(tp, topic_id), end)
 

@@ -1,4 +1,4 @@
-"""Whoever was replaced changes nothing: FencedChangesNothing, EpochsNeverFall, OneOwnerPerSession."""
+"""A controller that was replaced changes nothing: FencedChangesNothing, EpochsNeverFall, OneOwnerPerSession."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ottla.testing.sim.invariants.invariant import Invariant
 
 
 class FencedChangesNothing(Invariant):
-    """Only who owns /controller at the moment writes the state of a partition, in its own controller epoch.
+    """Only the broker that owns /controller at the moment writes the state of a partition, in its own controller epoch.
 
     While nobody owns it, the last one is not replaced yet, and its epoch counts alone.
     """

@@ -71,7 +71,7 @@ class DeadLeaveAtOnce(Invariant):
 
 
 class JoinsAtTheEnd(Invariant):
-    """Under the minimum the watermark stands still: whoever joins has all of the log, or would leave again for ever."""
+    """Under the minimum the watermark stands still: a replica that joins has all of the log, or would leave again."""
 
     looks_at = Changed.ISR
 
@@ -87,7 +87,7 @@ class JoinsAtTheEnd(Invariant):
 
 
 class WeakIsr(Invariant):
-    """Whoever believes to lead: the members of its own ISR have everything below its watermark."""
+    """Every broker that believes to lead: the members of its own ISR have everything below its watermark."""
 
     looks_at = _OF_LEADERS
 
@@ -99,7 +99,7 @@ class WeakIsr(Invariant):
 
 
 class StrongIsr(Invariant):
-    """Whoever believes to lead: the members of the tree's ISR have everything below its watermark."""
+    """Every broker that believes to lead: the members of the tree's ISR have everything below its watermark."""
 
     looks_at = _OF_LEADERS
 

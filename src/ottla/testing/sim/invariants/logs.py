@@ -77,7 +77,7 @@ class WatermarkKeepsMinimum(Invariant):
 
 
 class AcknowledgedIsCommitted(Invariant):
-    """What a producer was told under acks=all lies below somebody's watermark by then."""
+    """What a producer was answered under acks=all lies below somebody's watermark by then."""
 
     def acknowledged(self, cluster: Cluster, partition: Partition, end: int) -> None:
         if end > partition.watermark and not partition.unclean:

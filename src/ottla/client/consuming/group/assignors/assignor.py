@@ -37,7 +37,7 @@ class Assignor(ABC):
     cooperative: ClassVar[bool] = False
 
     def user_data(self, topics: frozenset[str]) -> bytes | None:
-        """What this member tells the leader's assignor beside its topics."""
+        """What this member gives the leader's assignor beside its topics."""
         return None
 
     @abstractmethod

@@ -1,6 +1,6 @@
 """Cooperative sticky: as sticky, but members keep what they have while the group rebalances (KIP-429).
 
-Whoever is to get a partition that somebody else still has does not get it in this round. Its owner sees that it is
+A member that is to get a partition that another one still has does not get it in this round. Its owner sees that it is
 missing, gives it up and has the group rebalance again; then it is free. So only what moves stands still.
 """
 

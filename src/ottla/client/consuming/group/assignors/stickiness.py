@@ -2,7 +2,7 @@
 
 Where all members want the same topics, each gets the lower or the upper of two neighbouring numbers of partitions.
 Members keep what they have up to their number, as many as possible the upper one, so that no more partitions move than
-balance demands. What is left over is dealt to whoever has least, which is round robin in a new group.
+balance demands. What is left over is dealt to the member that has least, which is round robin in a new group.
 
 Where they want different topics, what is left over is dealt in the same way among those who want it, and then improved:
 a member hands a partition on to another, which hands one on to a third, until the last has at least two less than the
@@ -69,7 +69,7 @@ def _keep_fair_shares(members: Sequence[str], kept: Assigned, free: list[TopicPa
 
 
 def _deal(free: Sequence[TopicPartition], kept: Assigned, wants: Mapping[str, frozenset[str]]) -> None:
-    """Each partition to whoever has least among those who want it."""
+    """Each partition to the member that has least among those that want it."""
     alike: dict[frozenset[str], list[tuple[int, str]]] = {}
     for member, partitions in kept.items():
         alike.setdefault(wants[member], []).append((len(partitions), member))

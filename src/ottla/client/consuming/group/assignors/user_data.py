@@ -1,4 +1,4 @@
-"""What the sticky assignors tell beside the topics, as Java's do.
+"""What the sticky assignors write beside the topics, as Java's do.
 
     sticky:              previous assignment [topic string, partitions [int32]], then since Kafka 2.3 generation int32
     cooperative-sticky:  generation int32 (the partitions stand in the subscription itself)
