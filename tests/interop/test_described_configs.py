@@ -55,7 +55,7 @@ OPTIONAL = {"node.id", "process.roles"}
 ELSEWHERE = {"log.dir"}
 
 
-class Told(NamedTuple):
+class DescribedSetting(NamedTuple):
     value: str | None
     source: int
     type: int
@@ -94,7 +94,7 @@ def create(broker: Broker) -> None:
     eventually(lambda: _asked(broker, TOPIC, "t").error_code == ErrorCode.NONE)
 
 
-def described(broker: Broker, kind: int, name: str) -> dict[str, Told]:
+def described(broker: Broker, kind: int, name: str) -> dict[str, DescribedSetting]:
     answer = _asked(broker, kind, name)
     assert answer.error_code == ErrorCode.NONE, answer
     return {config.name: _told(config) for config in answer.configs}
@@ -111,8 +111,8 @@ def _asked(broker: Broker, kind: int, name: str) -> Any:
     return answer
 
 
-def _told(config: Any) -> Told:
-    return Told(
+def _told(config: Any) -> DescribedSetting:
+    return DescribedSetting(
         config.value,
         config.config_source,
         config.config_type,
@@ -123,7 +123,9 @@ def _told(config: Any) -> Told:
     )
 
 
-def differing(kafka: dict[str, Told], ours: dict[str, Told], passed_over: set[str]) -> dict[str, tuple[Told, Told]]:
+def differing(
+    kafka: dict[str, DescribedSetting], ours: dict[str, DescribedSetting], passed_over: set[str]
+) -> dict[str, tuple[DescribedSetting, DescribedSetting]]:
     common = (kafka.keys() & ours.keys()) - passed_over
     return {name: (kafka[name], ours[name]) for name in common if kafka[name] != ours[name]}
 

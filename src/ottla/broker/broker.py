@@ -19,7 +19,7 @@ from ottla.broker.announcements import sound_log_config
 from ottla.broker.cleaning import Cleaning
 from ottla.broker.identity import learn_identity, warn_if_stranger
 from ottla.broker.leaving import hand_over
-from ottla.broker.parts import Ground, Parts
+from ottla.broker.parts import BrokerParts, Ground
 from ottla.broker.session_counts import SessionCounts
 from ottla.broker.tree_sessions import TreeSessions
 from ottla.config import Config, LogConfig
@@ -95,7 +95,7 @@ class Broker:
         self._server: Server | None = None
         self._dispatcher: Dispatcher | None = None
         #: From the middle of the start on.
-        self._parts: Parts | None = None
+        self._parts: BrokerParts | None = None
         self._on_lost = on_lost
         #: Why the broker can go on no more.
         self.lost: str | None = None
@@ -201,7 +201,9 @@ class Broker:
         compiled = "no" if compiled_run() is None else "yes"
         log_event.info("broker started", id=self.broker_id, cluster=cluster, version=__version__, compiled=compiled)
 
-    def _make_parts(self, sessions: TreeSessions, cluster: str, directories: LogDirectories, server: Server) -> Parts:
+    def _make_parts(
+        self, sessions: TreeSessions, cluster: str, directories: LogDirectories, server: Server
+    ) -> BrokerParts:
         ground = Ground(
             config=self.config,
             ports=self.ports,
@@ -217,7 +219,7 @@ class Broker:
             open_tree=sessions.open,
             give_up=self._give_up,
         )
-        parts = Parts(ground, sessions.present)
+        parts = BrokerParts(ground, sessions.present)
         parts.membership.on_session = sessions.go_on
         parts.membership.on_session_event = self.session_counts.heard
         parts.membership.on_lost = self._give_up

@@ -67,8 +67,8 @@ class OutcomeUnknown(Exception):
     """The controller was asked and has not answered."""
 
 
-Asked = Callable[["Controller | RemoteController", int], Awaitable[T]]
-Failed = Callable[[ErrorCode, str], T]
+Question = Callable[["Controller | RemoteController", int], Awaitable[T]]
+Failure = Callable[[ErrorCode, str], T]
 
 
 class ControllerPlace(Protocol):
@@ -103,8 +103,8 @@ class ControllerAccess:
 
     async def _ask(
         self,
-        call: Asked[T],
-        failed: Failed[T],
+        call: Question[T],
+        failed: Failure[T],
         errors: Callable[[T], Sequence[ErrorCode]],
         *,
         timeout_ms: int | None = None,

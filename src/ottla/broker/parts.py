@@ -82,7 +82,7 @@ class Ground:
     give_up: Callable[[str], None]
 
 
-class Parts:
+class BrokerParts:
     def __init__(self, ground: Ground, tree: BrokersTree) -> None:
         self._ground = ground
         config, ports, broker_id, metadata = ground.config, ground.ports, ground.broker_id, ground.metadata

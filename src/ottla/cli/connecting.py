@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.cli.addresses import BOOTSTRAP_DEFAULT, with_ports
-from ottla.cli.faults import EXISTS, FAILED, NOT_FOUND, UNREACHABLE, USAGE, CommandFault, Stopped, UsageFault
+from ottla.cli.faults import EXISTS, FAILED, NOT_FOUND, UNREACHABLE, USAGE, CommandFault, StopSignal, UsageFault
 from ottla.client.errors import (
     ConnectFailed,
     ConnectionLost,
@@ -165,7 +165,7 @@ async def _stoppable(work: Coroutine[Any, Any, T]) -> T:
         return await work
     except asyncio.CancelledError:
         if came:
-            raise Stopped(came[0]) from None
+            raise StopSignal(came[0]) from None
         raise
 
 

@@ -27,7 +27,7 @@ HUNG_UP = 129
 TERMINATED = 143
 
 
-class Stopped(BaseException):
+class StopSignal(BaseException):
     """SIGTERM or SIGHUP has come; what had to be put in order is."""
 
     def __init__(self, number: int) -> None:

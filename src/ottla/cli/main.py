@@ -31,7 +31,7 @@ def _main(argv: list[str] | None) -> int:
         return _say(str(fault), fault.code)
     except KeyboardInterrupt:
         return faults.INTERRUPTED
-    except faults.Stopped as stopped:
+    except faults.StopSignal as stopped:
         return stopped.code
     except BrokenPipeError:
         streams.forget_output()  # its reader has enough

@@ -38,7 +38,7 @@ T = TypeVar("T")
 _TRIES_MAX: Final = 5
 
 
-class Elected(NamedTuple):
+class ElectionResults(NamedTuple):
     """What became of elections."""
 
     #: Partitions that have another state than before, whoever wrote it.
@@ -132,7 +132,7 @@ class ControllerCore:
 
     async def elect(
         self, partitions: Iterable[tuple[TopicContext, Iterable[int]]], strategy: Strategy | None = None
-    ) -> Elected:
+    ) -> ElectionResults:
         """Writes what the strategy says of these partitions; without one, what follows from changes of brokers.
 
         An election that finds another state in the tree than it was decided on is decided anew on that one, and the
@@ -169,7 +169,7 @@ class ControllerCore:
         if written:
             self.numbers.elected(self.clock.monotonic_ms() - began_ms)
             self._say_what_was_elected(written)
-        return Elected(changed, refused)
+        return ElectionResults(changed, refused)
 
     async def read_again(self, partitions: Sequence[TopicPartition]) -> set[TopicPartition]:
         """Takes over states that somebody else wrote, and returns those partitions.

@@ -18,18 +18,17 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from ottla import logs
+from ottla.coordinators.journal import JournalRecord, Written
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports import Clock, Workers
 from ottla.records.batch import HEADER_SIZE
 from ottla.records.builder import BatchBuilder
-from ottla.replication.journal_errors import as_coordinator
 from ottla.replication.journal_pieces import read_piece, whole_batches
 from ottla.replication.journal_writes import (
     NOWHERE,
     RECORD_OVERHEAD_MAX,
     JournalWrite,
-    Record,
-    Written,
+    as_coordinator,
     end_all,
     exact_size,
 )
@@ -193,7 +192,7 @@ class PartitionJournal:
     # -- writing
 
     def write(
-        self, records: Sequence[Record], wall_ms: int, written: Written, built: BatchBuilder | None = None
+        self, records: Sequence[JournalRecord], wall_ms: int, written: Written, built: BatchBuilder | None = None
     ) -> ErrorCode:
         """Accepts all records or none. `written` is never called before this has returned.
 
@@ -246,7 +245,7 @@ class PartitionJournal:
 
     def _gather(
         self,
-        records: Sequence[Record],
+        records: Sequence[JournalRecord],
         size: int,
         wall_ms: int,
         written: Written,

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ottla import logs
+from ottla.coordinators.journal import JournalRecord, Written
 from ottla.model import ErrorCode
 from ottla.records.builder import BatchBuilder
 
 log_event = logs.logger("replication")
-
-#: Key and value; a value of None is a tombstone.
-Record = tuple[bytes, bytes | None]
-#: Called once with how a write ended.
-Written = Callable[[ErrorCode], None]
 
 #: The end of a write that has no offsets, or never got any.
 NOWHERE: Final = 2**63
@@ -24,13 +20,24 @@ RECORD_OVERHEAD_MAX: Final = 32
 #: Of writes that come encoded: so much takes as long as to encode a record.
 _BUILT_BYTES_AS_A_RECORD: Final = 2_048
 
+#: What a log says, as Kafka's coordinators answer their clients.
+_AS_COORDINATOR: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
 
 class JournalWrite:
     __slots__ = ("built", "deadline_ms", "end", "records", "size", "wall_ms", "written")
 
     def __init__(
         self,
-        records: Sequence[Record],
+        records: Sequence[JournalRecord],
         size: int,
         wall_ms: int,
         deadline_ms: int,
@@ -65,8 +72,13 @@ def end_all(writes: Iterable[JournalWrite], error: ErrorCode) -> None:
         write.end_with(error)
 
 
-def exact_size(records: Sequence[Record], wall_ms: int) -> int:
+def exact_size(records: Sequence[JournalRecord], wall_ms: int) -> int:
     builder = BatchBuilder()
     for key, value in records:
         builder.append(wall_ms, key, value)
     return builder.size
+
+
+def as_coordinator(error: ErrorCode) -> ErrorCode:
+    """The error of a log in the words of a coordinator."""
+    return _AS_COORDINATOR.get(error, error)

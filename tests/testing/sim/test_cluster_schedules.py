@@ -13,7 +13,7 @@ import pytest
 
 from ottla.testing.sim.profiles import PROFILES
 from ottla.testing.sim.schedule import ClusterSchedule, ScheduleFailed
-from ottla.testing.sim.search import Found, Tally, run_many, schedule
+from ottla.testing.sim.search import SeedResult, Tally, run_many, schedule
 from ottla.testing.sim.wire import Unreachable
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -114,5 +114,5 @@ def test_schedules_in_which_nothing_happened_do_not_count() -> None:
     tally = Tally()
     (found,) = run_many([1], "quiet")
     tally.add(found)
-    tally.add(Found(2, None, "LogMatching", "..."))
+    tally.add(SeedResult(2, None, "LogMatching", "..."))
     assert (tally.schedules, tally.counted, len(tally.failures)) == (2, 0, 1)

@@ -52,7 +52,7 @@ async def list_group_offsets(
     return await ask_coordinators(cluster, wanted, ask)
 
 
-Told = tuple[str, int, list[tuple[TopicPartition, int, CommittedOffset]]]
+FetchedOffsets = tuple[str, int, list[tuple[TopicPartition, int, CommittedOffset]]]
 
 
 async def _fetch_several(
@@ -60,7 +60,7 @@ async def _fetch_several(
     connection: BrokerConnection,
     asked: Mapping[str, dict[str, list[int]] | None],
     require_stable: bool,
-) -> list[Told]:
+) -> list[FetchedOffsets]:
     request = fetching.OffsetFetchRequest(
         groups=[
             fetching.OffsetFetchRequestGroup(
@@ -99,7 +99,7 @@ async def _fetch_one(
     group: str,
     topics: dict[str, list[int]] | None,
     require_stable: bool,
-) -> Told:
+) -> FetchedOffsets:
     request = fetching.OffsetFetchRequest(
         group_id=group,
         topics=None

@@ -30,7 +30,7 @@ class Stops(NamedTuple):
 Announcement = Metadata | NewLogs | Roles | Stops
 
 #: What a call returned: the partitions that failed; whether all logs are there; nothing.
-Outcome = Mapping[TopicPartition, ErrorCode] | bool | None
+AnnouncementOutcome = Mapping[TopicPartition, ErrorCode] | bool | None
 
 
 class RolesAnswer(NamedTuple):

@@ -12,7 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from ottla import logs
-from ottla.controller.announcing.announcements import Announcement, Answer, Metadata, NewLogs, Outcome, Roles
+from ottla.controller.announcing.announcements import (
+    Announcement,
+    AnnouncementOutcome,
+    Answer,
+    Metadata,
+    NewLogs,
+    Roles,
+)
 from ottla.controller.announcing.origin import NotAnnounced
 from ottla.controller.announcing.queue import BrokerQueue
 from ottla.controller.announcing.receiver import Receiver
@@ -196,7 +203,7 @@ class Announcer:
             self._on_answers()
 
 
-async def _called(receiver: Receiver, call: Announcement) -> Outcome:
+async def _called(receiver: Receiver, call: Announcement) -> AnnouncementOutcome:
     if isinstance(call, Metadata):
         await receiver.on_metadata_update(call.update)
         return None

@@ -22,11 +22,11 @@ from typing import Final
 
 from ottla.controller.announcing.announcements import (
     Announcement,
+    AnnouncementOutcome,
     Answer,
     LostTrack,
     Metadata,
     NewLogs,
-    Outcome,
     Roles,
     RolesAnswer,
     Stops,
@@ -172,7 +172,7 @@ class BrokerQueue:
 
     # What became of it.
 
-    def done(self, outcome: Outcome) -> list[Answer]:
+    def done(self, outcome: AnnouncementOutcome) -> list[Answer]:
         """The call was carried out."""
         call, self._calling = self._calling, None
         if isinstance(call, NewLogs):

@@ -19,27 +19,27 @@ from ottla.controller.deciding.refusal import Refusal
 from ottla.coordination.znodes import TopicAssignment
 from ottla.model import BrokerId, ErrorCode
 
-Replicas = tuple[BrokerId, ...]
+ReplicaIds = tuple[BrokerId, ...]
 
 
 class PartitionAssignment(NamedTuple):
-    replicas: Replicas
-    adding: Replicas = ()
-    removing: Replicas = ()
+    replicas: ReplicaIds
+    adding: ReplicaIds = ()
+    removing: ReplicaIds = ()
 
     @property
-    def origin(self) -> Replicas:
+    def origin(self) -> ReplicaIds:
         return _without(self.replicas, self.adding)
 
     @property
-    def target(self) -> Replicas:
+    def target(self) -> ReplicaIds:
         return _without(self.replicas, self.removing)
 
     @property
     def moves(self) -> bool:
         return bool(self.adding or self.removing)
 
-    def to(self, target: Replicas) -> PartitionAssignment:
+    def to(self, target: ReplicaIds) -> PartitionAssignment:
         origin = self.origin
         every = target + _without(origin, target)
         return PartitionAssignment(every, _without(every, origin), _without(every, target))
@@ -97,5 +97,5 @@ def check_target(
         raise Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, message)
 
 
-def _without(brokers: Replicas, others: Replicas) -> Replicas:
+def _without(brokers: ReplicaIds, others: ReplicaIds) -> ReplicaIds:
     return tuple(broker for broker in brokers if broker not in others)

@@ -16,7 +16,7 @@ from ottla import logs
 from ottla.coordination.errors import CoordinationError
 from ottla.coordination.interface import SessionInfo
 from ottla.coordination.served.connection import Connection
-from ottla.coordination.served.rounds import FrameRefused
+from ottla.coordination.served.rounds import BadFrame
 from ottla.coordination.served.serving import Serving
 from ottla.coordination.sessions import STORE_SESSION
 from ottla.coordination.tree import OpenSession
@@ -38,15 +38,15 @@ class Greeting:
         self._greeted = greeted
 
     def serve(self, connection: Connection, frame: bytes) -> None:
-        """Raises FrameRefused."""
+        """Raises BadFrame."""
         self._serving.figures.received += 1
         try:
             request = decode_connect_request(frame)
         except JuteFault as fault:
-            raise FrameRefused(f"the first frame is no connect request: {fault}") from fault
+            raise BadFrame(f"the first frame is no connect request: {fault}") from fault
         seen, known = request.last_zxid_seen, self._serving.store.answered_zxid
         if seen > known:
-            raise FrameRefused(f"the client has seen transaction {seen:#x}, and this tree is at {known:#x}")
+            raise BadFrame(f"the client has seen transaction {seen:#x}, and this tree is at {known:#x}")
         connection.read_only_known = request.read_only is not None
         connection.timeout_ms = self._serving.limits.negotiated(request.timeout_ms)
         connection.greeting = True

@@ -28,7 +28,7 @@ from ottla.coordination.served.long_frames import (
 )
 from ottla.coordination.served.operations import MultiOps, Unreadable, op_of
 from ottla.coordination.served.reads import READS, Asker, set_watches
-from ottla.coordination.served.rounds import FrameRefused
+from ottla.coordination.served.rounds import BadFrame
 from ottla.coordination.served.serving import Serving
 from ottla.coordination.served.tickets import CloseTicket, MultiTicket, Ticket, WriteTicket
 from ottla.coordination.tree import CloseSession, TreeOp, ZnodeTree
@@ -67,13 +67,13 @@ class Requests:
         self._store = serving.store
 
     def serve(self, connection: Connection, frame: bytes) -> None:
-        """Takes the next request of a connection. Raises FrameRefused where it is none at all."""
+        """Takes the next request of a connection. Raises BadFrame where it is none at all."""
         serving = self._serving
         serving.figures.received += 1
         try:
             xid, op = decode_request_header(frame)
         except JuteFault as fault:
-            raise FrameRefused(f"a request has a header: {fault}") from fault
+            raise BadFrame(f"a request has a header: {fault}") from fault
         serving.life.heard_of(connection.session_id)
         if op == OpCode.PING:
             serving.figures.sent += 1
@@ -89,7 +89,7 @@ class Requests:
                 fields = decode_request(frame)[1]
             except JuteFault as fault:
                 if op == OpCode.AUTH:
-                    raise FrameRefused(f"no auth request: {fault}") from fault
+                    raise BadFrame(f"no auth request: {fault}") from fault
                 self._refuse(Ticket(serving, connection, xid, op, len(frame)), Unreadable(str(fault)))
             else:
                 self._ask(connection, xid, op, fields, len(frame))

@@ -30,7 +30,7 @@ RECEIVED_BYTES: Final = 64 * 1024
 _log = logs.logger("tree")
 
 
-class FrameRefused(Exception):
+class BadFrame(Exception):
     """The connection ends, for this reason."""
 
 
@@ -119,7 +119,7 @@ class Rounds:
         """A fault in one connection ends that one."""
         try:
             work(*args)
-        except (FrameRefused, CoordinationError) as refused:
+        except (BadFrame, CoordinationError) as refused:
             self.close(connection, str(refused))
         except OSError:
             self.close(connection)
@@ -173,11 +173,11 @@ class Rounds:
         self.woken(connection)
 
     def _length(self, connection: Connection, incoming: bytearray, position: int) -> int:
-        """Of the frame that starts there. Raises FrameRefused: nothing is kept for a frame that is too long."""
+        """Of the frame that starts there. Raises BadFrame: nothing is kept for a frame that is too long."""
         length = frame_length(incoming, position)
         bound = self._limits.frame_bytes_max if connection.greeted else HANDSHAKE_BYTES_MAX
         if not 0 <= length <= bound:
-            raise FrameRefused(f"a frame may have {bound} bytes")
+            raise BadFrame(f"a frame may have {bound} bytes")
         return length
 
     # What is left for the loop's next turn.

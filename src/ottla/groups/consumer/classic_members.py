@@ -42,7 +42,7 @@ _LEAVERS_A_STEP: Final = 16
 def join(
     group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, world: HeartbeatContext
 ) -> Decision[JoinGroupResponse]:
-    """Raises Refused."""
+    """Raises RequestRefused."""
     fresh = not request.member_id
     member_id = request.member_id or world.new_member_id()
     checks.check_room(group, member_id, world.config)
@@ -161,7 +161,7 @@ def _joined(member: Member, generation: int) -> JoinGroupResponse:
 
 
 def sync(group: ConsumerGroup, request: SyncGroupRequest, world: HeartbeatContext) -> Decision[SyncGroupResponse]:
-    """Raises Refused; a refusal may come with a timer, see `overdue`."""
+    """Raises RequestRefused; a refusal may come with a timer, see `overdue`."""
     member, classic = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     if request.protocol_type not in {None, embedded.CONSUMER} or request.protocol_name not in {
         None,
@@ -189,7 +189,7 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest, world: HeartbeatContex
 
 
 def heartbeat(group: ConsumerGroup, request: HeartbeatRequest) -> Decision[HeartbeatResponse]:
-    """Raises Refused."""
+    """Raises RequestRefused."""
     member, classic = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     timers = [TimerWish(TimerKind.SESSION, member.id, classic.session_timeout_ms)]
     if not _has_news(group, member):

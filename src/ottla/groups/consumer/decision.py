@@ -57,7 +57,7 @@ class Decision(Generic[T]):
     timers: Sequence[TimerWish] = field(default=())
     #: The member as its records of this decision say it: long ones need not be read to know that.
     member: Member | None = None
-    #: What is decided, and answered instead, once the group has the target of its new epoch. Raises Refused.
+    #: What is decided, and answered instead, once the group has the target of its new epoch. Raises RequestRefused.
     then: Callable[[ConsumerGroup], Decision[T]] | None = None
     #: What the member is to have, where that is much: decided in steps once this is applied, and answered instead.
     share: NeededShare[T] | None = None

@@ -144,7 +144,7 @@ class ConsumerGroups:
         reply: Reply[HeartbeatAnswer],
         refused: Refused,
     ) -> None:
-        """A member of the newer protocol comes to a classic group, which becomes a consumer group. Raises Refused."""
+        """A member of the newer protocol comes to a classic group, which becomes a consumer group. RequestRefused."""
         group = ConsumerGroup(classic.id, self._state.metadata)
         if classic.state is ClassicGroupState.EMPTY:
             conversion = list(classic.tombstones())

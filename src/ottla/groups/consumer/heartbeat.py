@@ -46,7 +46,7 @@ def heartbeat(
     caller: Caller,
     world: HeartbeatContext,
 ) -> Decision[HeartbeatAnswer]:
-    """`group` may be one that nobody knows yet, made for a member that joins. Raises Refused."""
+    """`group` may be one that nobody knows yet, made for a member that joins. Raises RequestRefused."""
     checks.check_room(group, request.member_id, world.config)
     change = _member_of(group, request, prepared.reported, world)
     before = change.before

@@ -35,7 +35,7 @@ class Downgrade(Decision[T]):
 def leave(
     group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, world: HeartbeatContext, wall_ms: int
 ) -> Decision[HeartbeatAnswer]:
-    """Raises Refused."""
+    """Raises RequestRefused."""
     if request.instance_id is None:
         member = checks.known_member(group, request.member_id)
     else:

@@ -42,7 +42,7 @@ def check_upgrade(group: ClassicGroup, config: GroupsConfig) -> None:
 
 
 def from_classic(group: ClassicGroup, metadata: MetadataCache, hashes: TopicHashes) -> list[JournalRecord]:
-    """Ends the classic group and begins the consumer group with the same members. Raises Refused."""
+    """Ends the classic group and begins the consumer group with the same members. Raises RequestRefused."""
     members = []
     taken: dict[TopicId, set[int]] = {}
     for one in group.members.values():

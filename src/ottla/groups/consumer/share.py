@@ -26,7 +26,7 @@ from ottla.groups.consumer.member import JOINING, Member, Partitions
 from ottla.groups.consumer.member_change import HeartbeatContext, MemberChange
 from ottla.groups.consumer.reconciliation import TOPIC_WORK, WORK_A_STEP, Goal, reconciled, work_of
 from ottla.groups.consumer.states import MemberState
-from ottla.groups.consumer.target import Subscribed
+from ottla.groups.consumer.target import TopicsWanted
 from ottla.groups.state import ShardState
 from ottla.model import TopicId
 from ottla.steps import Steps, at_once
@@ -50,7 +50,7 @@ def reconcile(
     goal = Goal(
         target_epoch,
         target,
-        Subscribed(member, change.regexes, world.metadata),
+        TopicsWanted(member, change.regexes, world.metadata),
         change.subscription_changed,
     )
     owner_of = group.owner_of
@@ -87,7 +87,7 @@ def _is_long(member: Member, target: Partitions, work_max: int) -> bool:
 def catch_up(
     group: ConsumerGroup, waited: MemberChange, world: HeartbeatContext, *, in_steps: bool = False
 ) -> MemberChange:
-    """The group has got its target: the member's part of it. Raises Refused where it is not in the group any more."""
+    """The group has got its target: the member's part of it. RequestRefused where it is not in the group any more."""
     change = _again(group, waited)
     reconcile(change, group.assignment_epoch, group.target_of(change.after), world, in_steps=in_steps)
     return change
@@ -118,7 +118,7 @@ class LongShare:
         self._let_go: list[Mapping[TopicId, Collection[int]]] = [self._claimed]
 
     def tried(self, group: ConsumerGroup) -> Steps[MemberChange | None]:
-        """The member's next step; None where that is out of date by now. Raises Refused."""
+        """The member's next step; None where that is out of date by now. Raises RequestRefused."""
         self._group = group
         world, waited = self._world, self._waited
         change = _again(group, waited)
@@ -127,7 +127,7 @@ class LongShare:
         goal = Goal(
             max(epoch, JOINING),
             target,
-            Subscribed(member, change.regexes, world.metadata),
+            TopicsWanted(member, change.regexes, world.metadata),
             waited.subscription_changed,
         )
         if waited.subscription_changed or not member.is_reconciled_to(goal.epoch):
@@ -198,7 +198,7 @@ def decided(
     share: LongShare, group_now: Callable[[], ConsumerGroup], decide: Callable[[ConsumerGroup, MemberChange], bool]
 ) -> Steps[None]:
     """Has it decided with the group of the moment; whether `decide` could write it is what that returns. Raises
-    Refused, also from `group_now` where the group is not here any more."""
+    RequestRefused, also from `group_now` where the group is not here any more."""
     try:
         for _ in range(TRIES):
             group = group_now()

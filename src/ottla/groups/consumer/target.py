@@ -120,7 +120,7 @@ def _looked_up(
     return frozenset(found)
 
 
-class Subscribed(Container[TopicId]):
+class TopicsWanted(Container[TopicId]):
     """The topics that exist of those that the member wants, by name or by expression. Not looked up before somebody
     asks: a member may want ten thousand and have three."""
 

@@ -21,7 +21,7 @@ from ottla.records.rebuild import with_records
 from ottla.records.rewrite import empty_batch
 from ottla.storage.cleaner.job import PassJob
 from ottla.storage.cleaner.key_map import KeyMap
-from ottla.storage.cleaner.source import Found, check_count, payload_of
+from ottla.storage.cleaner.source import FoundBatch, check_count, payload_of
 from ottla.storage.cleaner.survivors import Survivors
 from ottla.storage.cleaner.transactions import Transactions
 from ottla.storage.cleaner.unreadable import Unreadable
@@ -58,7 +58,7 @@ class BatchFilter:
         self._now_ms = job.now_ms
         self._new_horizon_ms = job.now_ms + job.delete_retention_ms
 
-    def left_of(self, found: Found) -> KeptBatch:
+    def left_of(self, found: FoundBatch) -> KeptBatch:
         """`NOTHING`, or what stays. A batch in which no records can be read stays as it is."""
         header, data, at = found
         try:
@@ -69,7 +69,7 @@ class BatchFilter:
             batch = memoryview(data)[at : at + header.size]
             return KeptBatch(batch, header.max_timestamp, 0, as_it_was=True)
 
-    def _left_of(self, found: Found) -> KeptBatch:
+    def _left_of(self, found: FoundBatch) -> KeptBatch:
         header, data, at = found
         horizon_ms = header.delete_horizon_ms
         is_due = horizon_ms is not None and horizon_ms <= self._now_ms
@@ -85,7 +85,7 @@ class BatchFilter:
             return self._without_records(header)
         return self._data_left_of(found, is_due=is_due)
 
-    def _data_left_of(self, found: Found, *, is_due: bool) -> KeptBatch:
+    def _data_left_of(self, found: FoundBatch, *, is_due: bool) -> KeptBatch:
         header, data, at = found
         flags, payload = self._newest(found)
         kept = flags.count(1)
@@ -106,7 +106,7 @@ class BatchFilter:
             return KeptBatch(batch, header.max_timestamp, header.count, as_it_was=True)
         return self._rebuilt(header, payload or payload_of(found), flags, new_horizon_ms, spans)
 
-    def _newest(self, found: Found) -> tuple[bytes | bytearray, tuple[bytes, int, int] | None]:
+    def _newest(self, found: FoundBatch) -> tuple[bytes | bytearray, tuple[bytes, int, int] | None]:
         """A 1 for each record that is the newest of its key, and the payload where it had to be looked at."""
         header = found[0]
         survivors = self._survivors

@@ -17,13 +17,13 @@ from ottla.storage.log.batch_walk import header_fault
 #: Called with the bytes that were read or written; it may make the caller wait.
 Pace = Callable[[int], None]
 #: A batch: its header, what was read, and where in that it begins.
-Found = tuple[BatchHeader, bytes, int]
+FoundBatch = tuple[BatchHeader, bytes, int]
 
 #: The least that is read at once.
 _READ_BYTES_MIN: Final = 4096
 
 
-def batches(disk: Disk, path: str, size: int, read_bytes: int, pace: Pace) -> Iterator[Found]:
+def batches(disk: Disk, path: str, size: int, read_bytes: int, pace: Pace) -> Iterator[FoundBatch]:
     """All batches of a segment; raises BadBatch. Interrupted once the segment has lost its name."""
     file = disk.open_read_only(path)
     usual = max(read_bytes, _READ_BYTES_MIN)
@@ -44,7 +44,7 @@ def batches(disk: Disk, path: str, size: int, read_bytes: int, pace: Pace) -> It
         file.close()
 
 
-def _whole(chunk: bytes, position: int, size: int) -> Iterator[Found]:
+def _whole(chunk: bytes, position: int, size: int) -> Iterator[FoundBatch]:
     unpack, at, end = HEADER.unpack_from, 0, len(chunk)
     view = memoryview(chunk)
     while end - at >= HEADER_SIZE:
@@ -78,7 +78,7 @@ def check_count(header: BatchHeader) -> None:
         raise CorruptBatch(f"{header.count} records do not fit in {header.last_offset_delta + 1} offsets")
 
 
-def payload_of(found: Found) -> tuple[bytes, int, int]:
+def payload_of(found: FoundBatch) -> tuple[bytes, int, int]:
     """Where the records are: the bytes, and in them the first and the last place. Raises a RecordError."""
     header, data, at = found
     check_count(header)

@@ -24,7 +24,7 @@ from ottla.storage.cleaner.faults import CannotClean, DiskRefused, PassInterrupt
 from ottla.storage.cleaner.job import CleanedSegment, Part, PassIndex, PassJob
 from ottla.storage.cleaner.key_map import KeyMap
 from ottla.storage.cleaner.output import SegmentOutput, remove_unfinished
-from ottla.storage.cleaner.source import Found, Pace, batches, payload_of
+from ottla.storage.cleaner.source import FoundBatch, Pace, batches, payload_of
 from ottla.storage.cleaner.survivors import Survivors, bytes_for
 from ottla.storage.cleaner.transactions import Transactions
 from ottla.storage.cleaner.unreadable import Unreadable
@@ -93,7 +93,7 @@ class Work:
         self._next_offset = max(self._next_offset, end)
         return True
 
-    def _has_room_for(self, found: Found) -> bool:
+    def _has_room_for(self, found: FoundBatch) -> bool:
         try:
             return self._note_keys(found)
         except RecordError as fault:
@@ -102,7 +102,7 @@ class Work:
                 self._unreadable.note(found[0].base_offset, fault)
             return has_room
 
-    def _note_keys(self, found: Found) -> bool:
+    def _note_keys(self, found: FoundBatch) -> bool:
         """Notes all keys of a batch, or those for which there is room, and then says so."""
         header = found[0]
         keys = self._keys
@@ -184,7 +184,7 @@ class Work:
 
     # -- both
 
-    def _batches(self, part: Part) -> Iterator[Found]:
+    def _batches(self, part: Part) -> Iterator[FoundBatch]:
         path = f"{self._job.directory}/{format_segment_file(part.base_offset, LOG)}"
         return batches(self._disk, path, part.size, self._job.limits.buffer_bytes // 2, self._count)
 

@@ -35,13 +35,13 @@ from ottla.storage.formats.names import FolderKind
 from ottla.storage.log.log import Log
 
 #: Why partitions could not be made or deleted.
-Refused = dict[TopicPartition, DirectoryError | StorageFault]
+RefusedFolders = dict[TopicPartition, DirectoryError | StorageFault]
 
 
 class Deletion(NamedTuple):
     #: What is to be removed once the checkpoints have forgotten it.
     removals: list[FolderRemoval]
-    refused: Refused
+    refused: RefusedFolders
 
 
 class ReplicaFolders(DirectoryTable):
@@ -59,13 +59,15 @@ class ReplicaFolders(DirectoryTable):
             raise reason
         return self._logs[partition]
 
-    def create_many(self, replicas: Sequence[NewReplica], *, now_ms: int, is_new: bool = True) -> DiskSteps[Refused]:
+    def create_many(
+        self, replicas: Sequence[NewReplica], *, now_ms: int, is_new: bool = True
+    ) -> DiskSteps[RefusedFolders]:
         """Creates what is not there yet; all but the refused are durable when it returns.
 
         A replica that is not new may only be made anew while no directory is away that could have it. Where a
         directory fails or has no room, what was made in it before stays.
         """
-        refused: Refused = {}
+        refused: RefusedFolders = {}
         for batch in pieces(replicas, FOLDERS_A_BATCH):
             missing: list[NewReplica] = []
             for replica in batch:
@@ -80,7 +82,7 @@ class ReplicaFolders(DirectoryTable):
                 yield from self._make(directory, placed, refused, now_ms=now_ms)
         return refused
 
-    def _freed(self, replicas: Sequence[NewReplica], refused: Refused) -> DiskSteps[list[NewReplica]]:
+    def _freed(self, replicas: Sequence[NewReplica], refused: RefusedFolders) -> DiskSteps[list[NewReplica]]:
         """Those whose names are free, once folders that nobody has opened are out of their way."""
         strays = {tp for directory in self._directories for tp in directory.unopened}
         strays.intersection_update(replica.partition for replica in replicas)
@@ -115,7 +117,7 @@ class ReplicaFolders(DirectoryTable):
             yield partial(adopt_topic_id, home.disk, home.folder(replica.partition), replica.topic_id)
         log.belongs_to(TopicId(replica.topic_id))
 
-    def _placed(self, replicas: Sequence[NewReplica], refused: Refused) -> dict[LogDirectory, list[NewReplica]]:
+    def _placed(self, replicas: Sequence[NewReplica], refused: RefusedFolders) -> dict[LogDirectory, list[NewReplica]]:
         """Chooses a directory for each and reserves the place in it."""
         placed: dict[LogDirectory, list[NewReplica]] = defaultdict(list)
         for replica in replicas:
@@ -131,7 +133,7 @@ class ReplicaFolders(DirectoryTable):
         return placed
 
     def _make(
-        self, directory: LogDirectory, replicas: Sequence[NewReplica], refused: Refused, *, now_ms: int
+        self, directory: LogDirectory, replicas: Sequence[NewReplica], refused: RefusedFolders, *, now_ms: int
     ) -> DiskSteps[None]:
         batch = FolderCreation(directory, replicas, now_ms=now_ms, on_event=self._on_event)
         reason: DirectoryError | StorageFault | None = None

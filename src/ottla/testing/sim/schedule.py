@@ -56,7 +56,7 @@ class ScheduleFailed(AssertionError):
 
 
 @dataclass(slots=True)
-class Outcome:
+class ScheduleOutcome:
     """What a schedule has done: how often each kind of event occurred in it."""
 
     seed: int
@@ -121,14 +121,14 @@ class ClusterSchedule:
             self.simulation.world.machine(self.cluster.clients_host).clock,
             Random(random.getrandbits(64)),
         )
-        self.outcome = Outcome(seed)
+        self.outcome = ScheduleOutcome(seed)
 
     def _slow_disks(self, ports: MemoryPorts) -> None:
         """What a flush takes: where it is waited for, a power cut finds more of them under way."""
         most = self.random.choice((1.0, 10.0, 40.0) if self.flush else (0.0, 0.0, 5.0))
         ports.workers.latency_ms = (0.0, most)
 
-    def run(self) -> Outcome:
+    def run(self) -> ScheduleOutcome:
         """Raises ScheduleFailed."""
         with self.simulation as simulation:
             try:
@@ -141,7 +141,7 @@ class ClusterSchedule:
     def trace(self) -> str:
         return self.simulation.trace.text()
 
-    def _finished(self) -> Outcome:
+    def _finished(self) -> ScheduleOutcome:
         outcome, state = self.outcome, self.cluster.state
         outcome.digest = self.simulation.trace.digest()
         outcome.acknowledged = self.cluster.history.acknowledged_count

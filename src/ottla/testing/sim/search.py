@@ -14,15 +14,15 @@ from functools import partial
 from typing import NamedTuple
 
 from ottla.testing.sim.profiles import PROFILES, Profile
-from ottla.testing.sim.schedule import ClusterSchedule, Outcome, ScheduleFailed
+from ottla.testing.sim.schedule import ClusterSchedule, ScheduleFailed, ScheduleOutcome
 from ottla.testing.sim.tree_machine import ServedTree
 
 
-class Found(NamedTuple):
+class SeedResult(NamedTuple):
     """What a seed has shown: an outcome, or what was wrong."""
 
     seed: int
-    outcome: Outcome | None
+    outcome: ScheduleOutcome | None
     invariant: str = ""
     message: str = ""
 
@@ -39,9 +39,9 @@ class Tally:
     #: How often each kind of event occurred, and in how many schedules.
     events: Counter[str] = field(default_factory=Counter)
     within: Counter[str] = field(default_factory=Counter)
-    failures: list[Found] = field(default_factory=list)
+    failures: list[SeedResult] = field(default_factory=list)
 
-    def add(self, found: Found) -> None:
+    def add(self, found: SeedResult) -> None:
         self.schedules += 1
         outcome = found.outcome
         if outcome is None:
@@ -63,14 +63,14 @@ def schedule(seed: int, profile: Profile) -> ClusterSchedule:
     return ClusterSchedule(seed, profile, ServedTree)
 
 
-def run_one(seed: int, name: str) -> Found:
+def run_one(seed: int, name: str) -> SeedResult:
     try:
-        return Found(seed, schedule(seed, PROFILES[name]).run())
+        return SeedResult(seed, schedule(seed, PROFILES[name]).run())
     except ScheduleFailed as failed:
-        return Found(seed, None, failed.invariant, str(failed))
+        return SeedResult(seed, None, failed.invariant, str(failed))
 
 
-def run_many(seeds: Iterable[int], name: str, jobs: int = 1) -> Iterator[Found]:
+def run_many(seeds: Iterable[int], name: str, jobs: int = 1) -> Iterator[SeedResult]:
     """In order of the seeds."""
     if jobs == 1:
         for seed in seeds:

@@ -37,7 +37,7 @@ _BY_ID: Final = 10
 _GROUPS_SINCE: Final = 8
 _STABLE_SINCE: Final = 7
 
-Found = dict[TopicPartition, CommittedOffset | None]
+GroupPositions = dict[TopicPartition, CommittedOffset | None]
 
 
 class Placing:
@@ -121,7 +121,7 @@ class Placing:
         else:
             one.reset_to(strategy)
 
-    async def committed(self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None) -> Found:
+    async def committed(self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None) -> GroupPositions:
         """What the group has committed of these; None where it has nothing."""
         wanted = list(dict.fromkeys(partitions))
         allowed_ms = self._settings.default_api_timeout_ms if timeout_ms is None else timeout_ms
@@ -143,7 +143,7 @@ class Placing:
             raise last or RequestTimedOut(f"no answer within {allowed_ms} ms") from None
         return {}
 
-    async def _ask(self, wanted: list[TopicPartition]) -> Found:
+    async def _ask(self, wanted: list[TopicPartition]) -> GroupPositions:
         connection = await self._coordinator.connection()
         request, version, names = self._request(wanted, connection)
         answer = await connection.ask(
@@ -162,7 +162,7 @@ class Placing:
             rows = [(topic.name, one) for topic in answer.topics for one in topic.partitions]
         if code:
             raise error_of(code, about=f"group {self._settings.group_id}")
-        found: Found = dict.fromkeys(wanted)
+        found: GroupPositions = dict.fromkeys(wanted)
         for name, one in rows:
             tp = TopicPartition(name, one.partition_index)
             if one.error_code and one.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
