@@ -116,8 +116,8 @@ class Connection:
         self.produces_open = 0
         #: Places of Produce answers that wait. An empty deque takes 620 bytes, which idle connections need not have.
         self.slots: deque[Slot] | tuple[()] = ()
-        #: Answers made and not yet handed to the socket.
-        self.answers: list[Outgoing] = []
+        #: Answers made and not yet handed to the socket: a list where there are any, which idle connections have not.
+        self.answers: list[Outgoing] | tuple[()] = ()
         #: What the socket would not take yet. While there is any, no frame is taken.
         self.unsent: deque[Outgoing] | tuple[()] = ()
         self.muted = False
@@ -158,9 +158,10 @@ class Connection:
 
     def answer(self, data: Outgoing) -> None:
         """Hands over the next answer, or a piece of it."""
-        answers = self.answers
-        answers.append(data)
-        if len(answers) == 1:
+        if self.answers:
+            self.answers.append(data)
+        else:
+            self.answers = [data]
             self._after(self)
 
     @property
@@ -312,7 +313,7 @@ class Connection:
         answers = self.answers
         if self.unsent:
             self.unsent += tuple(answers)
-            answers.clear()
+            self.answers = ()
             return False
         data: Outgoing
         if len(answers) == 1 and type(answers[0]) is not FilePiece and len(answers[0]) <= SENT_AT_ONCE_BYTES:  # type: ignore[arg-type]
@@ -321,12 +322,12 @@ class Connection:
             data = b"".join(answers)  # type: ignore[arg-type]
         else:
             self.unsent = deque(answers)
-            answers.clear()
+            self.answers = ()
             if _size(self.unsent) > SENT_AT_ONCE_BYTES:
                 return True
             self.send_unsent()
             return False
-        answers.clear()
+        self.answers = ()
         try:
             sent = self.channel.send(data)  # type: ignore[arg-type]
         except BlockingIOError:
@@ -339,7 +340,7 @@ class Connection:
     def put_off_answers(self) -> None:
         """Leaves them to `send_unsent`, once the socket is said to take something."""
         self.unsent = deque(self.answers)
-        self.answers.clear()
+        self.answers = ()
         self._watch()
 
     @property
@@ -412,7 +413,7 @@ class Connection:
             if type(piece) is FilePiece:
                 piece.file.release()
         self.unsent = ()
-        self.answers.clear()
+        self.answers = ()
         self.slots = ()
         self.produce_memo = self.fetch_memo = self.follower_memo = self.commit_memo = None
         try:

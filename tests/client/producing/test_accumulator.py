@@ -15,7 +15,12 @@ def accumulator(*, batch_bytes: int = 1000, linger_ms: int = 10, memory_bytes: i
 
 
 def add(queues: Accumulator, queue: PartitionQueue, value: bytes, now_ms: int = 0) -> tuple[Delivery, bool]:
-    return queues.append(queue, 5, None, value, (), queues.cost(None, value, ()), now_ms)
+    """Also says whether that began a batch."""
+    cost = queues.cost(None, value, ())
+    delivery = queues.add(queue, 5, None, value, (), cost)
+    if delivery is not None:
+        return delivery, False
+    return queues.append(queue, 5, None, value, (), cost, now_ms), True
 
 
 def values(batch: ProducerBatch) -> list[bytes | None]:
@@ -118,13 +123,7 @@ def test_a_split_batch_keeps_deliveries_memory_and_place() -> None:
     parts = queues.split(whole)
     assert [values(part) for part in parts] == [[b"0", b"1"], [b"2", b"3", b"4"]]
     assert [part.sequence for part in parts] == [2**31 - 2, 0]  # numbers go round
-    assert [(delivery.batch, delivery.index) for delivery in deliveries] == [
-        (parts[0], 0),
-        (parts[0], 1),
-        (parts[1], 0),
-        (parts[1], 1),
-        (parts[1], 2),
-    ]
+    assert [delivery.batch for delivery in deliveries] == [parts[0], parts[0], parts[1], parts[1], parts[1]]
     grandparts = queues.split(parts[1])
     for part in (grandparts[1], parts[0], grandparts[0]):
         queues.put_back(part, 0)
@@ -135,3 +134,4 @@ def test_a_split_batch_keeps_deliveries_memory_and_place() -> None:
     assert called == [deliveries[4]]
     assert queues.memory_used == newer
     assert [delivery.result().timestamp for delivery in deliveries] == [5] * 5
+    assert [delivery.result().offset for delivery in deliveries] == [10, 11, 10, 10, 11]

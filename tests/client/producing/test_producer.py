@@ -10,7 +10,7 @@ from tests.client.conftest import make_topic
 from tests.client.reading import read_all, values_of
 
 from ottla.client.admin.admin import Admin
-from ottla.client.admin.results import ConfigChange, ConfigResource
+from ottla.client.admin.results import ConfigChange, ConfigResource, NewTopic
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import KafkaError, SerializationFailed, UnknownTopicOrPartition
 from ottla.client.producing.batches import Delivery
@@ -181,6 +181,17 @@ async def test_a_partition_that_comes_later(bootstrap: str, topic: str) -> None:
             await producer.send(topic, b"x", partition=2)
         await admin.create_partitions({topic: 3})
         assert (await producer.send_and_wait(topic, b"x", partition=2)).partition == 2
+
+
+async def test_a_topic_that_is_made_again_with_fewer_partitions(bootstrap: str, wide_topic: str) -> None:
+    async with Producer(bootstrap_servers=bootstrap) as producer, Admin(bootstrap_servers=bootstrap) as admin:
+        await producer.send_and_wait(wide_topic, b"x", partition=2)
+        await admin.delete_topics([wide_topic])
+        await admin.create_topics([NewTopic(wide_topic, 1)])
+        await producer.cluster.updated()
+        assert len(producer.cluster.metadata.topics[wide_topic].partitions) == 1
+        with pytest.raises(UnknownTopicOrPartition, match=r"has no partition 2: it has 1, numbered from 0$"):
+            await producer.send(wide_topic, b"x", partition=2)
 
 
 async def test_many_tasks_share_a_producer(bootstrap: str, wide_topic: str) -> None:

@@ -67,7 +67,7 @@ def accumulator() -> Accumulator:
 
 
 def add(queues: Accumulator, queue: PartitionQueue, value: bytes) -> ProducerBatch:
-    return queues.append(queue, 0, None, value, (), queues.cost(None, value, ()), 0)[0].batch
+    return queues.append(queue, 0, None, value, (), queues.cost(None, value, ()), 0).batch
 
 
 class Driver:

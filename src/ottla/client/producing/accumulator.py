@@ -26,7 +26,8 @@ class Accumulator:
         self._batch_bytes = batch_bytes
         self._linger_ms = linger_ms
         self._delivery_timeout_ms = delivery_timeout_ms
-        self._memory_bytes = memory_bytes
+        #: So much may be used before a record of no bytes has no room.
+        self._room = memory_bytes - RECORD_OVERHEAD
         self.memory_used = 0
         #: Someone waits for room: nothing lingers.
         self.pressed = False
@@ -49,12 +50,36 @@ class Accumulator:
     def cost(key: bytes | None, value: bytes | None, headers: Headers) -> int:
         """The most that a record can take of a batch."""
         size = RECORD_FRAME_MAX + (len(key) if key is not None else 0) + (len(value) if value is not None else 0)
-        for name, content in headers:
-            size += 10 + 3 * len(name) + (len(content) if content is not None else 0)
+        if headers:
+            for name, content in headers:
+                size += 10 + 3 * len(name) + (len(content) if content is not None else 0)
         return size
 
     def has_room(self, cost: int) -> bool:
-        return self.memory_used + cost + RECORD_OVERHEAD <= self._memory_bytes
+        return self.memory_used + cost <= self._room
+
+    def add(
+        self,
+        queue: PartitionQueue,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        cost: int,
+    ) -> Delivery | None:
+        """Adds a record to the batch that is open; None where there is none, or no room for the record."""
+        batch = queue.open
+        if batch is None or self.memory_used + cost > self._room:
+            return None
+        builder: BatchBuilder = batch.builder  # type: ignore[assignment]  # a finished batch is never open
+        before = builder.size
+        if before + cost > self._batch_bytes:
+            return None
+        delivery = Delivery(batch, builder.count, timestamp)
+        taken = builder.append(timestamp, key, value, headers) - before + RECORD_OVERHEAD
+        batch.memory += taken
+        self.memory_used += taken
+        return delivery
 
     def append(
         self,
@@ -65,34 +90,24 @@ class Accumulator:
         headers: Headers,
         cost: int,
         now_ms: int,
-    ) -> tuple[Delivery, bool]:
-        """Adds a record; also says whether that gave the sender something to do or to wait for."""
-        batch = queue.open
-        news = False
-        if batch is not None and batch.builder.size + cost > self._batch_bytes:
-            self.shut(batch)
-            batch = None
-            news = True
-        if batch is None:
-            batch = self._new_batch(queue, now_ms)
-            news = True
-        builder: BatchBuilder = batch.builder  # type: ignore[assignment]  # a finished batch is never open
-        before = builder.size
-        delivery = Delivery(batch, builder.count, timestamp)
+    ) -> Delivery:
+        """Begins the queue's next batch with a record, in place of the one that has no room for it."""
+        if queue.open is not None:
+            self.shut(queue.open)
+        batch = self._new_batch(queue, now_ms)
+        delivery = Delivery(batch, 0, timestamp)
         try:
-            taken = builder.append(timestamp, key, value, headers) - before + RECORD_OVERHEAD
+            builder: BatchBuilder = batch.builder  # type: ignore[assignment]  # a finished batch is never open
+            size = builder.append(timestamp, key, value, headers)
         except BaseException:  # a batch without records would be nobody's, and could not be sent
-            if not builder.count:
-                self.remove_waiting(batch)
-                self.release(batch)
+            self.remove_waiting(batch)
+            self.release(batch)
             raise
-        batch.deliveries.append(delivery)
-        batch.memory += taken
-        self.memory_used += taken
-        if builder.size >= self._batch_bytes:
+        batch.memory = size - HEADER_SIZE + RECORD_OVERHEAD
+        self.memory_used += batch.memory
+        if size >= self._batch_bytes:
             self.shut(batch)
-            news = True
-        return delivery, news
+        return delivery
 
     def _new_batch(self, queue: PartitionQueue, now_ms: int) -> ProducerBatch:
         queue.newest_ordinal += 1
@@ -177,6 +192,7 @@ class Accumulator:
         self.live.pop(batch, None)
         overhead = batch.memory // len(records)
         sequence = batch.sequence
+        parts: list[ProducerBatch] = []
         for which, (start, end) in enumerate(((0, middle), (middle, len(records)))):
             builder = BatchBuilder()
             part = ProducerBatch(batch.queue, (*batch.ordinal, which), batch.deadline_ms, builder)
@@ -186,17 +202,16 @@ class Accumulator:
             part.sequence, part.identity = sequence, batch.identity
             for record in records[start:end]:
                 builder.append(record.timestamp, record.key, record.value, record.headers)
-            part.deliveries = batch.deliveries[start:end]
-            for index, delivery in enumerate(part.deliveries):
-                delivery.batch, delivery.index = part, index
-            part.callbacks = [(delivery, call) for delivery, call in batch.callbacks if delivery.batch is part]
             part.memory = overhead * (end - start)
             if sequence is not None:
                 sequence = (sequence + part.count) & 0x7FFF_FFFF
-            batch.parts.append(part)
+            parts.append(part)
             self.live[part] = None
-        self.memory_used -= batch.memory - sum(part.memory for part in batch.parts)
-        batch.callbacks = []
+        self.memory_used -= batch.memory - sum(part.memory for part in parts)
+        batch.parts = parts
+        callbacks, batch.callbacks = batch.callbacks, []
+        for delivery, call in callbacks:
+            delivery.batch.callbacks.append((delivery, call))
         batch.wake()
         return batch.parts
 
@@ -211,6 +226,8 @@ class Accumulator:
     def release(self, batch: ProducerBatch) -> None:
         """The batch is over, and its memory free."""
         self.live.pop(batch, None)
+        if batch.queue.open is batch:
+            batch.queue.open = None
         self.memory_used -= batch.memory
         batch.memory = 0
 

@@ -49,7 +49,6 @@ class ProducerBatch:
         "callbacks",
         "closed",
         "deadline_ms",
-        "deliveries",
         "done",
         "error",
         "identity",
@@ -71,7 +70,6 @@ class ProducerBatch:
         #: The place in its partition; the parts of a split batch have their whole's with one number more.
         self.ordinal = ordinal
         self.builder = records
-        self.deliveries: list[Delivery] = []
         self.callbacks: list[tuple[Delivery, Callable[[Delivery], object]]] = []
         #: What it takes of `buffer.memory`.
         self.memory = 0
@@ -128,15 +126,32 @@ class ProducerBatch:
 class Delivery:
     """What becomes of one record: awaitable, and a future in all but name.
 
-    It points into its batch, which makes it five times cheaper than a future of its own.
+    It points into its batch, which makes it five times cheaper than a future of its own; and its batch does not point
+    to it, so that one that its caller does not keep is gone at once.
     """
 
-    __slots__ = ("_timestamp", "batch", "index")
+    __slots__ = ("_batch", "_index", "_timestamp")
 
     def __init__(self, batch: ProducerBatch, index: int, timestamp: int) -> None:
-        self.batch = batch
-        self.index = index
+        self._batch = batch
+        self._index = index
         self._timestamp = timestamp
+
+    @property
+    def batch(self) -> ProducerBatch:
+        """The batch that its record is in: of one that was split, the part."""
+        return self._place()[0]
+
+    def _place(self) -> tuple[ProducerBatch, int]:
+        """Its record's batch, and the number there. Any thread may ask while another one splits the batch."""
+        batch, index = self._batch, self._index
+        while batch.parts:
+            for part in batch.parts:
+                if index < part.count:
+                    break
+                index -= part.count
+            batch = part
+        return batch, index
 
     @classmethod
     def failed(cls, topic: str, partition: int | None, error: KafkaError) -> Delivery:
@@ -159,8 +174,8 @@ class Delivery:
         error = self.exception()
         if error is not None:
             raise error
-        batch = self.batch
-        offset = batch.base_offset + self.index if batch.base_offset >= 0 else UNKNOWN_OFFSET
+        batch, index = self._place()
+        offset = batch.base_offset + index if batch.base_offset >= 0 else UNKNOWN_OFFSET
         timestamp = self._timestamp if batch.log_append_ms == NO_TIMESTAMP else batch.log_append_ms
         return RecordMetadata(batch.queue.topic, batch.queue.partition, offset, timestamp)
 

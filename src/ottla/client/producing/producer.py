@@ -47,7 +47,7 @@ from ottla.client.serializers import serialized, serializer_for
 from ottla.client.settings import IDEMPOTENT_IN_FLIGHT_MAX, ProducerSettings, parse_settings
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.world import ClientPorts, real_world
-from ottla.records.batch import HEADER_SIZE
+from ottla.records.batch import HEADER_SIZE, INT32_MAX
 from ottla.records.builder import Headers
 from ottla.records.compression import LEVELS, codec_name
 
@@ -68,6 +68,7 @@ class Producer:
         self._key_serializer = serializer_for(self.settings.key_serializer, "key.serializer")
         self._value_serializer = serializer_for(self.settings.value_serializer, "value.serializer")
         self._world = world or real_world()
+        self._wall_ms = self._world.clock.wall_ms
         self.cluster = Cluster(self.settings, self._world, auto_create=True)
         self._queues = Accumulator(
             batch_bytes=self.settings.batch_size,
@@ -109,10 +110,9 @@ class Producer:
         """Puts a record into its batch. Await the result for the acknowledgement, or have `on_delivery` called."""
         raw_value = value if value.__class__ is bytes and self._value_serializer is None else self._value(value)
         raw_key = key if key is None or (key.__class__ is bytes and self._key_serializer is None) else self._key(key)
-        if partition is not None:
+        if partition is not None and (partition.__class__ is not int or not 0 <= partition <= INT32_MAX):
             partition = checked_partition(partition)
-        if timestamp is not None:
-            timestamp = checked_timestamp(timestamp)
+        timestamp = self._wall_ms() if timestamp is None else checked_timestamp(timestamp)
         checked: Headers = () if headers is NO_HEADERS else checked_headers(headers)
         if on_delivery is not None:
             check_call(on_delivery, "on_delivery")
@@ -120,11 +120,20 @@ class Producer:
         if cost > self._cost_max:
             raise self._too_large(cost)
         route = self._routes.known.get(topic) if topic.__class__ is str else None
-        if route is None or self._closed or (partition is not None and partition >= len(route.topic.partitions)):
+        if route is None or self._closed:
             route = await self._route(topic, partition)
-        if self._waiting or not self._queues.has_room(cost):
-            await self._wait_for_room(cost)
-        delivery = self._append(route, raw_value, raw_key, partition, timestamp, checked, cost)
+        place = self._place(route, raw_key, cost) if partition is None else partition
+        queue = route.queues.get(place)
+        delivery = None
+        if queue is not None and not self._waiting:
+            # What becomes of nearly every record of a fast producer: there is a batch for it, and nothing to wait for.
+            delivery = self._queues.add(queue, timestamp, raw_key, raw_value, checked, cost)
+        if delivery is None:
+            if place >= len(route.topic.partitions):
+                route = await self._route(topic, place)
+            if self._waiting or not self._queues.has_room(cost):
+                await self._wait_for_room(cost)
+            delivery = self._append(route, place, timestamp, raw_key, raw_value, checked, cost)
         if on_delivery is not None:
             delivery.add_done_callback(on_delivery)
         assert self._sender is not None
@@ -273,7 +282,8 @@ class Producer:
         cost = self._queues.cost(key, value, headers)
         if self._waiting or not self._queues.has_room(cost):
             return None
-        return self._append(route, value, key, partition, timestamp, headers, cost)
+        place = self._place(route, key, cost) if partition is None else partition
+        return self._append(route, place, timestamp, key, value, headers, cost)
 
     async def enter(self, raw: RawRecord) -> Delivery:
         topic, value, key, partition, timestamp, headers = raw
@@ -281,7 +291,8 @@ class Producer:
         cost = self._queues.cost(key, value, headers)
         if self._waiting or not self._queues.has_room(cost):
             await self._wait_for_room(cost)
-        return self._append(route, value, key, partition, timestamp, headers, cost)
+        place = self._place(route, key, cost) if partition is None else partition
+        return self._append(route, place, timestamp, key, value, headers, cost)
 
     def check_places_rows(self) -> None:
         """Raises where this producer's settings ask for more of a record than is done with rows."""
@@ -293,7 +304,7 @@ class Producer:
             )
 
     def now_ms(self) -> int:
-        return self._world.clock.wall_ms()
+        return self._wall_ms()
 
     async def led_partitions(self, topic: str) -> tuple[int, list[int]]:
         """How many partitions a topic has, and those that rows may go to that name none, in a random order."""
@@ -328,39 +339,42 @@ class Producer:
     def _value(self, value: Any) -> bytes | None:
         return serialized(value, self._value_serializer, "value")
 
+    def _place(self, route: TopicRoute, key: bytes | None, cost: int) -> int:
+        """The partition of a record that names none."""
+        count = len(route.topic.partitions)
+        try:
+            place = self._partitioner(route.topic.name, key, count)
+        except Exception as error:
+            raise PartitionerFailed(f"the partitioner raised {type(error).__name__}: {error}") from error
+        if place.__class__ is not int or place >= count:
+            raise self._misplaced(place, count)
+        return place if place >= 0 else self._routes.sticky(route, cost)
+
     def _append(
         self,
         route: TopicRoute,
-        value: bytes | None,
-        key: bytes | None,
-        partition: int | None,
+        place: int,
         timestamp: int | None,
+        key: bytes | None,
+        value: bytes | None,
         headers: Headers,
         cost: int,
     ) -> Delivery:
+        """Puts a record for which there is room into its partition's open batch, or into a new one."""
         sender = self._sender
         assert sender is not None
         if sender.fault is not None:
             raise sender.fault
-        if partition is None:
-            count = len(route.topic.partitions)
-            try:
-                partition = self._partitioner(route.topic.name, key, count)
-            except Exception as error:
-                raise PartitionerFailed(f"the partitioner raised {type(error).__name__}: {error}") from error
-            if partition.__class__ is not int or partition >= count:
-                raise self._misplaced(partition, count)
-            if partition < 0:
-                partition = self._routes.sticky(route, cost)
-        queue = route.queues.get(partition)
+        queue = route.queues.get(place)
         if queue is None:
-            queue = route.queues[partition] = self._queues.queue(route.topic.name, partition)
+            queue = route.queues[place] = self._queues.queue(route.topic.name, place)
         route.used = True
-        clock = self._world.clock
         if timestamp is None:
-            timestamp = clock.wall_ms()
-        delivery, news = self._queues.append(queue, timestamp, key, value, headers, cost, clock.monotonic_ms())
-        if news:
+            timestamp = self._wall_ms()
+        delivery = self._queues.add(queue, timestamp, key, value, headers, cost)
+        if delivery is None:
+            now_ms = self._world.clock.monotonic_ms()
+            delivery = self._queues.append(queue, timestamp, key, value, headers, cost, now_ms)
             sender.turns_owed += 1
             sender.wake()
         return delivery

@@ -91,3 +91,6 @@ class TopicRoutes:
             known = self._cluster.metadata.topics.get(name)
             if known is not None:
                 route.topic = known
+                for gone in [place for place in route.queues if place >= len(known.partitions)]:
+                    # The topic was deleted and made again with fewer: its records are asked about anew.
+                    del route.queues[gone]

@@ -42,7 +42,6 @@ class SocketChannel:
         "_socket",
         "fd",
         "peer",
-        "peer_port",
         "receive_into",
         "send",
         "token",
@@ -57,7 +56,6 @@ class SocketChannel:
     def __init__(self, connection: socket.socket, address: tuple[Any, ...], rounds: ChannelPoller) -> None:
         self.fd = connection.fileno()
         self.peer = unmapped(address[0])
-        self.peer_port: int = address[1]
         self.receive_into = connection.recv_into
         self.send = connection.send
         self.token: Any = None
@@ -69,6 +67,14 @@ class SocketChannel:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.peer}:{self.peer_port} fd={self.fd}>"
+
+    @property
+    def peer_port(self) -> int:
+        """0 when the other side has gone. Seldom wanted, and connections are many: it is not kept."""
+        try:
+            return int(self._socket.getpeername()[1])
+        except OSError:
+            return 0
 
     @property
     def closed(self) -> bool:
