@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from tests.broker.simulated_cluster import SESSION_MS, SimulatedCluster, until
 
+from ottla.metadata import MetadataUpdate
 from ottla.model import ErrorCode
+from ottla.protocol.generated import elect_leaders as electing
+from ottla.protocol.generated.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest
+from ottla.protocol.generated.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from ottla.protocol.message import Message
 from ottla.testing.sim.wire import Unreachable
 
 
@@ -101,6 +112,44 @@ def test_a_broker_whose_session_has_ended_hears_of_later_controllers() -> None:
             assert await cluster.create(number, f"from-{number}", {0: (number,)}) is ErrorCode.NONE
 
     with SimulatedCluster(3) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_of_a_topic_that_a_broker_has_not_heard_of_the_controller_decides() -> None:
+    """What is to be changed by its clients is not refused for that: another broker's clients made it just now."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        (controller,) = cluster.controllers
+        other = 3 - controller
+        assert await cluster.create(controller, "t", {0: (controller,)}) is ErrorCode.NONE
+        metadata = cluster.broker(other).metadata
+        await until(lambda: "t" in metadata.topics)
+        topic_id = metadata.topics["t"].id
+
+        async def ask_unheard(request: Message, version: int) -> Any:
+            metadata.apply(MetadataUpdate(controller_epoch=metadata.controller_epoch, topics_deleted=["t"]))
+            return await cluster.client(other).ask(request, version)
+
+        grown = CreatePartitionsTopic(name="t", count=2, assignments=None)
+        answer = await ask_unheard(CreatePartitionsRequest(topics=[grown], timeout_ms=2_000), 3)
+        assert answer.results[0].error_code == ErrorCode.NONE
+        settings = AlterConfigsResource(
+            resource_type=2,
+            resource_name="t",
+            configs=[AlterableConfig(name="retention.ms", config_operation=0, value="5")],
+        )
+        answer = await ask_unheard(IncrementalAlterConfigsRequest(resources=[settings]), 1)
+        assert answer.responses[0].error_code == ErrorCode.NONE
+        chosen = electing.TopicPartitions(topic="t", partitions=[0])
+        answer = await ask_unheard(electing.ElectLeadersRequest(topic_partitions=[chosen], timeout_ms=2_000), 2)
+        (elected,) = answer.replica_election_results
+        assert elected.partition_result[0].error_code == ErrorCode.ELECTION_NOT_NEEDED
+        gone = DeleteTopicState(name=None, topic_id=topic_id)
+        answer = await ask_unheard(DeleteTopicsRequest(topics=[gone], timeout_ms=2_000), 6)
+        assert answer.responses[0].error_code == ErrorCode.NONE
+
+    with SimulatedCluster(2) as cluster:
         cluster.run(scenario(cluster))
 
 
