@@ -261,6 +261,22 @@ def test_a_partition_that_was_moved_away_unheard_is_led_no_more(broker: BrokerTh
     assert broker.look(lambda it: it.services.replicas.directories.get(("w", 0)) is not None)  # type: ignore[union-attr]
 
 
+def test_a_broker_fetches_under_its_last_registration(broker: BrokerThread, peer: Peer) -> None:
+    """The controller may have heard of it before the tree's answer comes to this broker. Under an older one no leader
+    would have its followers back in sync."""
+    own = own_epoch(broker)
+
+    def fetches_under() -> int:
+        return broker.look(lambda it: it.fetchers._around.broker_epoch())  # type: ignore[union-attr]
+
+    alive = UpdateMetadataBroker(id=1, endpoints=[UpdateMetadataEndpoint(host="h", port=1, listener="PLAINTEXT")])
+    request = UpdateMetadataRequest(controller_epoch=EPOCH, broker_epoch=own + 3, live_brokers=[alive])
+    assert peer.ask(request, 8, UpdateMetadataResponse).error_code == ErrorCode.NONE
+    assert fetches_under() == own + 3
+    broker.look(lambda it: it.services.announced.registered(own + 5))  # type: ignore[union-attr,attr-defined]
+    assert (own_epoch(broker), fetches_under()) == (own + 5, own + 5)
+
+
 @pytest.mark.parametrize("version", range(9))
 def test_metadata_is_taken_in_every_version(broker: BrokerThread, peer: Peer, version: int) -> None:
     assert peer.ask(shown(version, 2, -1), version, UpdateMetadataResponse).error_code == ErrorCode.NONE

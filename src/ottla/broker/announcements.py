@@ -26,7 +26,7 @@ from ottla.controller.announcing.announced import Refused, ReplicaStop
 from ottla.controller.announcing.origin import UNKNOWN_BROKER_EPOCH, Origin
 from ottla.metadata import MetadataCache, MetadataUpdate, PartitionState
 from ottla.metadata.updates import DEFAULT_BROKER
-from ottla.model import Epoch, ErrorCode, TopicPartition, topic_name_fault
+from ottla.model import BrokerId, Epoch, ErrorCode, TopicPartition, topic_name_fault
 from ottla.ports import Clock
 from ottla.replication.replicas import Replicas
 from ottla.steps import Steps, in_turns, pieces
@@ -92,6 +92,16 @@ class BrokerAnnouncements:
         """Raises ConfigError where these settings of a group are not to be stored."""
         validate_group_configs(overrides, self._live.current)
 
+    def registered(self, epoch: int) -> None:
+        """Under this registration the broker lives from now on, and fetches."""
+        self.broker_epoch = epoch
+        own = self._metadata.brokers.get(BrokerId(self._broker_id))
+        if own is not None and own.epoch != epoch:
+            # Its followers' fetches would be taken for those of an earlier life until somebody else comes or goes.
+            others = [each for each in self._metadata.brokers.values() if each.id != self._broker_id]
+            brokers = [*others, own._replace(epoch=epoch)]
+            self._metadata.apply(MetadataUpdate(controller_epoch=self._metadata.controller_epoch, brokers=brokers))
+
     # Announcements.
 
     def check(self, origin: Origin) -> ErrorCode:
@@ -131,7 +141,7 @@ class BrokerAnnouncements:
             refusal = self.check(origin)
             if refusal is not ErrorCode.NONE:
                 return refusal
-            update = self._with_own_epoch(update)
+            update = self._with_own_epoch(update, origin)
             if all_topics is not None:
                 gone = [name for name in self._metadata.topics if name not in all_topics]
                 update = replace(update, topics_deleted=[*update.topics_deleted, *gone])
@@ -171,12 +181,15 @@ class BrokerAnnouncements:
             yield
         return moved
 
-    def _with_own_epoch(self, update: MetadataUpdate) -> MetadataUpdate:
-        """A request does not say the registrations of live brokers; this one knows its own, and fetches under it."""
+    def _with_own_epoch(self, update: MetadataUpdate, origin: Origin) -> MetadataUpdate:
+        """A request does not say the registrations of live brokers; this one knows its own, and fetches under it.
+
+        The controller may know a later one, whose answer from the tree is still on its way here.
+        """
         brokers = update.brokers
         if brokers is None or not any(each.id == self._broker_id and each.epoch < 0 for each in brokers):
             return update
-        own = self.broker_epoch
+        own = max(self.broker_epoch, origin.broker_epoch)
         return replace(
             update, brokers=[each._replace(epoch=own) if each.id == self._broker_id else each for each in brokers]
         )

@@ -91,6 +91,10 @@ class ClusterController:
     def topic_name(self, topic_id: TopicId) -> str | None:
         return self.context.names.get(topic_id)
 
+    def broker_epoch(self, broker: BrokerId) -> int | None:
+        known = self.context.brokers.get(broker)
+        return None if known is None else known.epoch
+
     def _new_tenure(self) -> Tenure:
         return Tenure(
             self._coordination,
