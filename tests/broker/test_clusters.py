@@ -414,3 +414,41 @@ def test_replicas_of_a_failed_directory_are_led_elsewhere() -> None:
 
     with SimulatedCluster(2, properties={"log.dirs": "/data/a,/data/b"}) as cluster:
         cluster.run(scenario(cluster))
+
+
+def test_a_follower_whose_log_is_damaged_at_its_start_is_filled_from_the_leader() -> None:
+    """Alone it would be offline until somebody comes; what is damaged is set aside for whoever wants to look at it."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        assert await cluster.create(1, "t", {0: (1, 2)}) is ErrorCode.NONE
+        for _ in range(5):
+            assert await cluster.produce(1, "t") is ErrorCode.NONE
+        log = _log_of(cluster, 2)
+        await cluster.leave(2, "stop")
+        disk = cluster.brokers[2].ports.disk
+        file = disk.open(log)
+        file.truncate(file.size() - 10)
+        file.close()
+        await cluster.brokers[2].started()
+
+        def is_whole() -> bool:
+            state = cluster.broker(1).metadata.partition("t", 0)
+            return state is not None and sorted(state.isr) == [1, 2]
+
+        await until(is_whole)
+        assert await cluster.produce(1, "t") is ErrorCode.NONE
+        first, second = (
+            cluster.brokers[number].ports.disk.read_file(_log_of(cluster, number)) for number in cluster.brokers
+        )
+        assert first == second
+        aside = [name for path in ("/data/a", "/data/b") for name in disk.names(path) if name.endswith("-stray")]
+        assert len(aside) == 1
+
+    with SimulatedCluster(2, properties={"log.dirs": "/data/a,/data/b"}) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def _log_of(cluster: SimulatedCluster, number: int) -> str:
+    (log,) = [log for log in cluster.broker(number).logs() if log.tp == ("t", 0)]
+    return f"{log.directory}/00000000000000000000.log"

@@ -159,8 +159,9 @@ class Replicas:
         missing: dict[bool, list[NewReplica]] = {True: [], False: []}
         for state in states:
             tp = TopicPartition(state.topic, state.partition)
-            if state.leader not in {self.broker_id, NO_BROKER}:
-                self.directories.give_up_missing(tp)
+            if state.leader not in {self.broker_id, NO_BROKER} and self.broker_id not in state.isr:
+                # Whoever is in sync might be elected next, with nothing.
+                self.directories.give_up_lost(tp)
             if self.broker_id in state.replicas and self.directories.get(tp) is None:
                 if tp in self.directories.offline:
                     self._go_offline(tp, self.directories.offline[tp])
