@@ -11,6 +11,7 @@ from tests.broker.simulated_cluster import SESSION_MS, SimulatedCluster, until
 
 from ottla.metadata import MetadataUpdate
 from ottla.model import ErrorCode
+from ottla.protocol.generated import alter_partition_reassignments as moving
 from ottla.protocol.generated import elect_leaders as electing
 from ottla.protocol.generated.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -446,6 +447,36 @@ def test_a_follower_whose_log_is_damaged_at_its_start_is_filled_from_the_leader(
         assert len(aside) == 1
 
     with SimulatedCluster(2, properties={"log.dirs": "/data/a,/data/b"}) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_a_controller_that_dies_behind_a_move_leaves_no_replica_behind() -> None:
+    """The tree says that the move has ended, and its StopReplica was never sent."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        (former,) = cluster.controllers
+        left, gained = (number for number in cluster.brokers if number != former)
+        assert await cluster.create(former, "t", {0: (former, left)}) is ErrorCode.NONE
+        assert await cluster.produce(former, "t") is ErrorCode.NONE
+        fabric = cluster.simulation.world.fabric
+        fabric.cut(f"b{former}", f"b{left}")
+        moved = moving.ReassignablePartition(partition_index=0, replicas=[former, gained])
+        request = moving.AlterPartitionReassignmentsRequest(
+            topics=[moving.ReassignableTopic(name="t", partitions=[moved])], timeout_ms=2_000
+        )
+        answer = await cluster.client(former).ask(request, 0)
+        assert answer.responses[0].partitions[0].error_code == ErrorCode.NONE
+        state = cluster.broker(former).metadata.partition
+        await until(lambda: state("t", 0).replicas == (former, gained))
+        await cluster.leave(former, "kill")
+        fabric.heal()
+        assert cluster.broker(left)._directories.get(("t", 0)) is not None
+        await until(lambda: bool(cluster.controllers))
+        await until(lambda: cluster.broker(left)._directories.get(("t", 0)) is None)
+        assert cluster.broker(gained)._directories.get(("t", 0)) is not None
+
+    with SimulatedCluster(3) as cluster:
         cluster.run(scenario(cluster))
 
 
