@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from tests.broker.simulated_cluster import SESSION_MS, SimulatedCluster, until
 
+from ottla.metadata import MetadataUpdate
 from ottla.model import ErrorCode
+from ottla.protocol.generated import alter_partition_reassignments as moving
+from ottla.protocol.generated import elect_leaders as electing
+from ottla.protocol.generated.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest
+from ottla.protocol.generated.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from ottla.protocol.message import Message
 from ottla.testing.sim.wire import Unreachable
 
 
@@ -101,6 +113,44 @@ def test_a_broker_whose_session_has_ended_hears_of_later_controllers() -> None:
             assert await cluster.create(number, f"from-{number}", {0: (number,)}) is ErrorCode.NONE
 
     with SimulatedCluster(3) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_of_a_topic_that_a_broker_has_not_heard_of_the_controller_decides() -> None:
+    """What is to be changed by its clients is not refused for that: another broker's clients made it just now."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        (controller,) = cluster.controllers
+        other = 3 - controller
+        assert await cluster.create(controller, "t", {0: (controller,)}) is ErrorCode.NONE
+        metadata = cluster.broker(other).metadata
+        await until(lambda: "t" in metadata.topics)
+        topic_id = metadata.topics["t"].id
+
+        async def ask_unheard(request: Message, version: int) -> Any:
+            metadata.apply(MetadataUpdate(controller_epoch=metadata.controller_epoch, topics_deleted=["t"]))
+            return await cluster.client(other).ask(request, version)
+
+        grown = CreatePartitionsTopic(name="t", count=2, assignments=None)
+        answer = await ask_unheard(CreatePartitionsRequest(topics=[grown], timeout_ms=2_000), 3)
+        assert answer.results[0].error_code == ErrorCode.NONE
+        settings = AlterConfigsResource(
+            resource_type=2,
+            resource_name="t",
+            configs=[AlterableConfig(name="retention.ms", config_operation=0, value="5")],
+        )
+        answer = await ask_unheard(IncrementalAlterConfigsRequest(resources=[settings]), 1)
+        assert answer.responses[0].error_code == ErrorCode.NONE
+        chosen = electing.TopicPartitions(topic="t", partitions=[0])
+        answer = await ask_unheard(electing.ElectLeadersRequest(topic_partitions=[chosen], timeout_ms=2_000), 2)
+        (elected,) = answer.replica_election_results
+        assert elected.partition_result[0].error_code == ErrorCode.ELECTION_NOT_NEEDED
+        gone = DeleteTopicState(name=None, topic_id=topic_id)
+        answer = await ask_unheard(DeleteTopicsRequest(topics=[gone], timeout_ms=2_000), 6)
+        assert answer.responses[0].error_code == ErrorCode.NONE
+
+    with SimulatedCluster(2) as cluster:
         cluster.run(scenario(cluster))
 
 
@@ -365,3 +415,71 @@ def test_replicas_of_a_failed_directory_are_led_elsewhere() -> None:
 
     with SimulatedCluster(2, properties={"log.dirs": "/data/a,/data/b"}) as cluster:
         cluster.run(scenario(cluster))
+
+
+def test_a_follower_whose_log_is_damaged_at_its_start_is_filled_from_the_leader() -> None:
+    """Alone it would be offline until somebody comes; what is damaged is set aside for whoever wants to look at it."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        assert await cluster.create(1, "t", {0: (1, 2)}) is ErrorCode.NONE
+        for _ in range(5):
+            assert await cluster.produce(1, "t") is ErrorCode.NONE
+        log = _log_of(cluster, 2)
+        await cluster.leave(2, "stop")
+        disk = cluster.brokers[2].ports.disk
+        file = disk.open(log)
+        file.truncate(file.size() - 10)
+        file.close()
+        await cluster.brokers[2].started()
+
+        def is_whole() -> bool:
+            state = cluster.broker(1).metadata.partition("t", 0)
+            return state is not None and sorted(state.isr) == [1, 2]
+
+        await until(is_whole)
+        assert await cluster.produce(1, "t") is ErrorCode.NONE
+        first, second = (
+            cluster.brokers[number].ports.disk.read_file(_log_of(cluster, number)) for number in cluster.brokers
+        )
+        assert first == second
+        aside = [name for path in ("/data/a", "/data/b") for name in disk.names(path) if name.endswith("-stray")]
+        assert len(aside) == 1
+
+    with SimulatedCluster(2, properties={"log.dirs": "/data/a,/data/b"}) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_a_controller_that_dies_behind_a_move_leaves_no_replica_behind() -> None:
+    """The tree says that the move has ended, and its StopReplica was never sent."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        (former,) = cluster.controllers
+        left, gained = (number for number in cluster.brokers if number != former)
+        assert await cluster.create(former, "t", {0: (former, left)}) is ErrorCode.NONE
+        assert await cluster.produce(former, "t") is ErrorCode.NONE
+        fabric = cluster.simulation.world.fabric
+        fabric.cut(f"b{former}", f"b{left}")
+        moved = moving.ReassignablePartition(partition_index=0, replicas=[former, gained])
+        request = moving.AlterPartitionReassignmentsRequest(
+            topics=[moving.ReassignableTopic(name="t", partitions=[moved])], timeout_ms=2_000
+        )
+        answer = await cluster.client(former).ask(request, 0)
+        assert answer.responses[0].partitions[0].error_code == ErrorCode.NONE
+        state = cluster.broker(former).metadata.partition
+        await until(lambda: state("t", 0).replicas == (former, gained))
+        await cluster.leave(former, "kill")
+        fabric.heal()
+        assert cluster.broker(left)._directories.get(("t", 0)) is not None
+        await until(lambda: bool(cluster.controllers))
+        await until(lambda: cluster.broker(left)._directories.get(("t", 0)) is None)
+        assert cluster.broker(gained)._directories.get(("t", 0)) is not None
+
+    with SimulatedCluster(3) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def _log_of(cluster: SimulatedCluster, number: int) -> str:
+    (log,) = [log for log in cluster.broker(number).logs() if log.tp == ("t", 0)]
+    return f"{log.directory}/00000000000000000000.log"

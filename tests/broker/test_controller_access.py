@@ -83,6 +83,7 @@ from ottla.protocol.message import Message
 
 T = TypeVar("T")
 ID = TopicId(bytes(range(16)))
+HIDDEN = TopicId(b"\x09" * 16)
 NOT = ErrorCode.NOT_CONTROLLER
 
 
@@ -258,7 +259,15 @@ def test_isrs_go_by_topic_ids_and_come_back_as_states(place: Place) -> None:
                         ),
                         ResponsePartitionData(partition_index=1, error_code=ErrorCode.INELIGIBLE_REPLICA),
                     ],
-                )
+                ),
+                ResponseTopicData(
+                    topic_id=HIDDEN,
+                    partitions=[
+                        ResponsePartitionData(
+                            partition_index=0, leader_id=1, leader_epoch=4, isr=[1, 2], partition_epoch=3
+                        )
+                    ],
+                ),
             ]
         ),
     ]
@@ -266,10 +275,14 @@ def test_isrs_go_by_topic_ids_and_come_back_as_states(place: Place) -> None:
         IsrChange(TopicPartition("t", 0), Epoch(4), 9, (BrokerId(1),), (4321,)),
         IsrChange(TopicPartition("t", 1), Epoch(4), 9, members),
         IsrChange(TopicPartition("gone", 0), Epoch(4), 9, members),
+        IsrChange(TopicPartition("hidden", 0), Epoch(4), 2, members, topic_id=HIDDEN),
     ]
-    done, refused, unknown = ask(place, "alter_isr", BrokerId(1), changes)
+    done, refused, unknown, hidden = ask(place, "alter_isr", BrokerId(1), changes)
     assert done.error is ErrorCode.NONE
     assert done.state == state._replace(isr=(BrokerId(1),), partition_epoch=10)
+    # A topic that is being made is shown to no client yet.
+    assert hidden.state is not None
+    assert (hidden.state.leader, hidden.state.isr, hidden.state.partition_epoch) == (1, members, 3)
     assert (refused.error, unknown.error) == (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.UNKNOWN_TOPIC_ID)
     request = place.asked[-1]
     assert isinstance(request, AlterPartitionRequest)

@@ -230,6 +230,38 @@ def test_what_was_decided_on_a_new_partition_that_waits_is_not_undone_by_its_tur
     assert worked_off(queue) == [Roles([again])]
 
 
+@pytest.mark.parametrize("others", [0, SMALL_MAX, 5 * REPLICAS_AT_ONCE])
+def test_what_was_decided_on_some_of_many_new_partitions_passes_them_as_new(others: int) -> None:
+    """This broker makes their logs late, and one of their leaders is another one by then."""
+    queue = BrokerQueue(ME)
+    queue.add(roles(*many("t", others + 1), is_new=True))
+    for number in range(10):  # more small ones than one sweep takes
+        queue.add(roles(*many(f"small{number}", SMALL_MAX), is_new=True))
+    later = state("t", 0, epoch=2), state("small9", 0, epoch=2)
+    queue.add(roles(*later))
+    calls = [call for call in worked_off(queue) if isinstance(call, NewLogs | Roles)]
+    announced = [(each.topic, each.partition) for call in calls if isinstance(call, Roles) for each in call.states]
+    assert len(announced) == len(set(announced)) == others + 1 + 10 * SMALL_MAX
+    for role in later:
+        found = [each for call in calls for each in call.states if (each.topic, each.partition) == (role.topic, 0)]
+        assert found == [role._replace(is_new=True)]
+    if others > REPLICAS_AT_ONCE:
+        # The others' logs are made in pieces all the same.
+        assert sum(len(call.states) for call in calls if isinstance(call, NewLogs)) == others
+
+
+def test_a_decision_on_new_logs_that_are_just_being_made_is_behind_them() -> None:
+    queue = BrokerQueue(ME)
+    queue.add(roles(*many("t", 2 * REPLICAS_AT_ONCE), is_new=True))
+    assert isinstance(queue.next(), NewLogs)
+    queue.add(roles(state("t", 0, epoch=1)))
+    queue.done(True)
+    calls = worked_off(queue)
+    states = {each.partition: each for call in calls if isinstance(call, Roles) for each in call.states}
+    assert len(states) == 2 * REPLICAS_AT_ONCE
+    assert [number for number, each in states.items() if each.leader_epoch == 1] == [0]
+
+
 def test_a_partition_that_has_moved_away_takes_no_other_of_its_topic_with_it() -> None:
     queue = BrokerQueue(ME)
     queue.add(roles(*many("t", 3), is_new=True))

@@ -11,7 +11,7 @@ from tests.controller.several import Brokers, ids
 
 from ottla.controller.interface import IsrChange
 from ottla.coordination.notifications import ISR_CHANGE_PREFIX, encode_partitions
-from ottla.model import Epoch, ErrorCode, TopicPartition
+from ottla.model import Epoch, ErrorCode, TopicId, TopicPartition
 
 TP = TopicPartition("orders", 0)
 
@@ -54,6 +54,7 @@ def test_a_leader_shrinks_and_widens_its_isr(brokers: Brokers) -> None:
         ((2,), {"tp": TopicPartition("none", 0)}, "UNKNOWN_TOPIC_OR_PARTITION"),
         ((2,), {"tp": TopicPartition("orders", 1)}, "UNKNOWN_TOPIC_OR_PARTITION"),
         ((2,), {"leader_epoch": Epoch(-1)}, "FENCED_LEADER_EPOCH"),
+        ((2,), {"topic_id": TopicId(bytes(15) + b"\x01")}, "UNKNOWN_TOPIC_ID"),
         ((2,), {"leader_epoch": Epoch(1)}, "NOT_CONTROLLER"),
         ((2,), {"partition_epoch": 1}, "NOT_CONTROLLER"),
         ((2,), {"partition_epoch": -1}, "INVALID_UPDATE_VERSION"),

@@ -22,7 +22,7 @@ from ottla.coordination.errors import (
     WriteRefused,
 )
 from ottla.coordination.loading import journal_name, snapshot_name
-from ottla.coordination.local import LocalSession
+from ottla.coordination.local import LocalSession, open_local
 from ottla.coordination.store import QUEUE_MAX, StoreOptions, TreeStore
 from ottla.ports.memory import MemoryPorts, SimulatedCrash, World
 from ottla.ports.memory.loop import cancel_all
@@ -151,6 +151,36 @@ def test_sessions_may_outlive_a_restart(new_world: NewWorld) -> None:
         with pytest.raises(SessionExpired):
             await again.get("/")
         await store.close()
+
+    world.loop.run_until_complete(second())
+
+
+def test_a_session_of_the_process_that_had_the_tree_does_not_outlive_it(new_world: NewWorld) -> None:
+    world = new_world(3)
+    ports = world.machine("m")
+
+    async def first() -> None:
+        session = await open_local(
+            disk=ports.disk,
+            workers=ports.workers,
+            clock=ports.clock,
+            entropy=ports.entropy,
+            directory=DIRECTORY,
+        )
+        await session.create("/e", ephemeral=True)
+
+    world.loop.run_until_complete(first())
+    ports = world.kill("m")
+
+    async def second() -> None:
+        store = TreeStore(
+            ports.disk, ports.workers, ports.clock, ports.entropy, DIRECTORY, StoreOptions(keep_sessions=True)
+        )
+        await store.open()
+        served = LocalSession(store, await store.sessions.open(6000), owns_store=True)
+        assert await served.exists("/e") is None
+        assert len(store.sessions.leases) == 0
+        await served.close()
 
     world.loop.run_until_complete(second())
 

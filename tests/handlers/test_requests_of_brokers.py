@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.server.conftest import BrokerThread, Peer
 
+from ottla.metadata import MetadataUpdate
 from ottla.model import ErrorCode
 from ottla.protocol.generated.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ottla.protocol.generated.alter_partition import (
@@ -104,6 +105,19 @@ def test_an_isr_under_another_epoch_is_refused(broker: BrokerThread, peer: Peer,
     single = peer.ask(asked_isr(broker, version, own, leader_epoch=-7), version, AlterPartitionResponse)
     assert single.error_code == ErrorCode.NONE
     assert single.topics[0].partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_a_topic_that_this_broker_itself_has_not_heard_of(broker: BrokerThread, peer: Peer) -> None:
+    """The controller has it: what its broker shows to clients may come later. So with brokers."""
+    request = asked_isr(broker, 3, own_epoch(broker))
+    epoch = broker.broker.metadata.controller_epoch
+    broker.look(lambda it: it.metadata.apply(MetadataUpdate(controller_epoch=epoch, topics_deleted=["t"])))
+    answer = peer.ask(request, 3, AlterPartitionResponse)
+    (found,) = answer.topics[0].partitions
+    assert (found.error_code, found.leader_id, found.isr) == (ErrorCode.NONE, 1, [1])
+    broker.look(lambda it: it.metadata.apply(MetadataUpdate(controller_epoch=epoch, brokers=[])))
+    ids = AllocateProducerIdsRequest(broker_id=1, broker_epoch=own_epoch(broker))
+    assert peer.ask(ids, 0, AllocateProducerIdsResponse).error_code == ErrorCode.NONE
 
 
 def test_topics_that_nobody_knows(broker: BrokerThread, peer: Peer) -> None:

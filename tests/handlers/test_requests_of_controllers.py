@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.server.conftest import BrokerThread, Peer
+from tests.server.test_connections import until
 
 from ottla.controller.announcing.requests import RequestType
 from ottla.model import ErrorCode
@@ -259,6 +260,59 @@ def test_a_partition_that_was_moved_away_unheard_is_led_no_more(broker: BrokerTh
     update(6)
     assert not led()
     assert broker.look(lambda it: it.services.replicas.directories.get(("w", 0)) is not None)  # type: ignore[union-attr]
+
+
+def test_a_replica_that_nobody_came_to_stop_is_set_aside_by_whoever_names_everything(
+    broker: BrokerThread, peer: Peer, tmp_path: Path
+) -> None:
+    """A controller died behind the end of a move. An older word, or one of another topic, takes nothing away.
+
+    What the broker had a role in until then it removes; what it has but found, as a start does, it keeps.
+    """
+    assert errors(peer.ask(roles(7, 0, 1, leader_epoch=5), 7, LeaderAndIsrResponse), 7) == [(0, 0), (1, 0)]
+    assert peer.ask(stop(4, 0, delete=False), 4, StopReplicaResponse).error_code == ErrorCode.NONE
+
+    def there() -> list[int]:
+        return broker.look(lambda it: [log.tp.partition for log in it.logs() if log.tp.topic == "w"])
+
+    def folders(number: int) -> list[str]:
+        return [path.name.rpartition("-")[2] for path in (tmp_path / "logs").glob(f"w-{number}*")]
+
+    def update(leader_epoch: int, kind: RequestType, topic_id: bytes = TOPIC_ID) -> None:
+        request = shown(8, 2, 2, kind=kind)
+        request.topic_states[0].topic_id = topic_id
+        for state in request.topic_states[0].partition_states:
+            state.leader_epoch = leader_epoch
+        assert peer.ask(request, 8, UpdateMetadataResponse).error_code == ErrorCode.NONE
+
+    update(4, RequestType.FULL)
+    update(6, RequestType.FULL, topic_id=bytes(range(1, 17)))
+    update(6, RequestType.INCREMENTAL)
+    assert sorted(there()) == [0, 1]
+    update(6, RequestType.FULL)
+    assert there() == []
+    until(lambda: folders(1) == [])
+    assert folders(0) == ["stray"]
+    # It may come back, with nothing.
+    again = roles(7, 0, leader=2, leader_epoch=7, isr=[2], replicas=[1, 2])
+    assert errors(peer.ask(again, 7, LeaderAndIsrResponse), 7) == [(0, 0)]
+    assert there() == [0]
+
+
+def test_a_broker_fetches_under_its_last_registration(broker: BrokerThread, peer: Peer) -> None:
+    """The controller may have heard of it before the tree's answer comes to this broker. Under an older one no leader
+    would have its followers back in sync."""
+    own = own_epoch(broker)
+
+    def fetches_under() -> int:
+        return broker.look(lambda it: it.fetchers._around.broker_epoch())  # type: ignore[union-attr]
+
+    alive = UpdateMetadataBroker(id=1, endpoints=[UpdateMetadataEndpoint(host="h", port=1, listener="PLAINTEXT")])
+    request = UpdateMetadataRequest(controller_epoch=EPOCH, broker_epoch=own + 3, live_brokers=[alive])
+    assert peer.ask(request, 8, UpdateMetadataResponse).error_code == ErrorCode.NONE
+    assert fetches_under() == own + 3
+    broker.look(lambda it: it.services.announced.registered(own + 5))  # type: ignore[union-attr,attr-defined]
+    assert (own_epoch(broker), fetches_under()) == (own + 5, own + 5)
 
 
 @pytest.mark.parametrize("version", range(9))

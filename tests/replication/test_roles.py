@@ -143,20 +143,30 @@ def test_a_directory_that_fails_takes_both_kinds_of_role_with_it() -> None:
         assert world.role(epoch=2, leader=leads, replicas=BOTH, is_new=False) == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def lost_folder() -> RolesWorld:
-    """Three records were checkpointed, and the partition's folder is gone."""
+def lost_records(lost: str) -> RolesWorld:
+    """Three records were checkpointed, and the partition's folder is gone, or the end of its log."""
     world = RolesWorld()
     world.role(epoch=1)
     append(world.leader.log, b"a", b"b", b"c", epoch=1)
     world.leader.advance()
     world.stop()
-    world.ports.disk.remove_tree(f"{DIRECTORIES[0]}/t-0")
+    folder = f"{DIRECTORIES[0]}/t-0"
+    if lost == "folder":
+        world.ports.disk.remove_tree(folder)
+    else:
+        file = world.ports.disk.open(f"{folder}/00000000000000000000.log")
+        file.truncate(file.size() - 10)
+        file.close()
     world.start()
     return world
 
 
-def test_a_leader_whose_folder_is_gone_does_not_begin_anew() -> None:
-    world = lost_folder()
+LOST = pytest.mark.parametrize("lost", ["folder", "end"])
+
+
+@LOST
+def test_a_leader_that_has_lost_its_log_does_not_begin_anew(lost: str) -> None:
+    world = lost_records(lost)
     assert world.role(epoch=2, is_new=False) == ErrorCode.KAFKA_STORAGE_ERROR
     assert world.replicas.why_not_leader(TP) == ErrorCode.KAFKA_STORAGE_ERROR
     assert world.replicas.leaders == {}
@@ -164,14 +174,17 @@ def test_a_leader_whose_folder_is_gone_does_not_begin_anew() -> None:
     assert world.role(epoch=3, leader=-1, replicas=BOTH, is_new=False) == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_follower_whose_folder_is_gone_is_filled_from_its_leader() -> None:
-    world = lost_folder()
-    assert world.role(epoch=2, leader=OTHER, replicas=BOTH, is_new=False) == ErrorCode.NONE
+@LOST
+def test_a_follower_that_has_lost_its_log_is_filled_from_its_leader(lost: str) -> None:
+    """Not while the controller counts it as in sync: it would be elected with nothing."""
+    world = lost_records(lost)
+    assert world.role(epoch=2, leader=OTHER, replicas=BOTH, is_new=False) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert world.role(epoch=3, leader=OTHER, replicas=BOTH, isr=(OTHER,), is_new=False) == ErrorCode.NONE
     assert (world.follower.log.end_offset, world.follower.high_watermark) == (0, 0)
 
 
 def test_an_offline_partition_does_not_keep_others_from_being_made() -> None:
-    world = lost_folder()
+    world = lost_records("folder")
     states = [world.state(2, is_new=False), world.state(1, is_new=False, partition=1)]
     answers = world.replicas.apply(states, lambda _: world.config)
     assert [answers[each] for each in sorted(answers)] == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Final
 
 from ottla import logs
@@ -26,10 +27,12 @@ from ottla.controller.announcing.announced import RefusedPartitions, ReplicaStop
 from ottla.controller.announcing.origin import UNKNOWN_BROKER_EPOCH, Origin
 from ottla.metadata import MetadataCache, MetadataUpdate, PartitionState
 from ottla.metadata.updates import DEFAULT_BROKER
-from ottla.model import Epoch, ErrorCode, TopicPartition, topic_name_fault
+from ottla.model import BrokerId, Epoch, ErrorCode, TopicPartition, topic_name_fault
 from ottla.ports import Clock
 from ottla.replication.replicas import Replicas
 from ottla.steps import Steps, in_turns, pieces
+from ottla.storage.errors import StorageFault
+from ottla.storage.log.log import Log
 
 log_event = logs.logger("server")
 
@@ -68,6 +71,8 @@ class BrokerAnnouncements:
         self._controller_epoch = Epoch(-1)
         #: One announcement at a time.
         self._turn = asyncio.Lock()
+        #: Where this broker had roles and has none any more: their StopReplica is to come. Of logs that it has.
+        self._left: set[TopicPartition] = set()
         #: Set once this broker knows the whole cluster: from then on it can answer clients.
         self.informed = asyncio.Event()
 
@@ -91,6 +96,16 @@ class BrokerAnnouncements:
     def check_group_configs(self, overrides: Mapping[str, str]) -> None:
         """Raises ConfigError where these settings of a group are not to be stored."""
         validate_group_configs(overrides, self._live.current)
+
+    def registered(self, epoch: int) -> None:
+        """Under this registration the broker lives from now on, and fetches."""
+        self.broker_epoch = epoch
+        own = self._metadata.brokers.get(BrokerId(self._broker_id))
+        if own is not None and own.epoch != epoch:
+            # Its followers' fetches would be taken for those of an earlier life until somebody else comes or goes.
+            others = [each for each in self._metadata.brokers.values() if each.id != self._broker_id]
+            brokers = [*others, own._replace(epoch=epoch)]
+            self._metadata.apply(MetadataUpdate(controller_epoch=self._metadata.controller_epoch, brokers=brokers))
 
     # Announcements.
 
@@ -131,7 +146,7 @@ class BrokerAnnouncements:
             refusal = self.check(origin)
             if refusal is not ErrorCode.NONE:
                 return refusal
-            update = self._with_own_epoch(update)
+            update = self._with_own_epoch(update, origin)
             if all_topics is not None:
                 gone = [name for name in self._metadata.topics if name not in all_topics]
                 update = replace(update, topics_deleted=[*update.topics_deleted, *gone])
@@ -142,6 +157,8 @@ class BrokerAnnouncements:
             await self._take_settings(update, all_logs=update.whole or is_first)
             await self._learn(state.topic for state in update.partitions)
             await self._leave(update.partitions)
+            if update.whole or all_topics is not None:
+                await self._put_strays_away()
             if informs:
                 self.informed.set()
             return ErrorCode.NONE
@@ -155,6 +172,7 @@ class BrokerAnnouncements:
         moved = await in_turns(self._moved_away(states), self._clock.monotonic_ms)
         if moved:
             log_event.info("partitions are elsewhere by now", partitions=len(moved), first=str(moved[0]))
+            self._left.update(moved)
             await self._replicas.change(self._replicas.give_up(moved, delete=False))
 
     def _moved_away(self, states: Sequence[PartitionState]) -> Steps[list[TopicPartition]]:
@@ -171,12 +189,43 @@ class BrokerAnnouncements:
             yield
         return moved
 
-    def _with_own_epoch(self, update: MetadataUpdate) -> MetadataUpdate:
-        """A request does not say the registrations of live brokers; this one knows its own, and fetches under it."""
+    async def _put_strays_away(self) -> None:
+        """Replicas whose partitions are elsewhere, and which nobody will stop any more: a controller died between the
+        write that ended their move and its StopReplica, or this broker was away. Whoever names everything knows."""
+        strays = await in_turns(self._strays(), self._clock.monotonic_ms)
+        left = [tp for tp in strays if tp in self._left]
+        # In what a start has found it had no role: the disks may be another broker's, which was given the wrong number.
+        found = [tp for tp in strays if tp not in self._left]
+        for partitions, keep in ((left, False), (found, True)):
+            if partitions:
+                first = str(partitions[0])
+                log_event.warning("replicas are elsewhere, and set aside", partitions=len(partitions), first=first)
+                await self._replicas.change(self._replicas.set_aside(partitions, keep=keep))
+        self._left.intersection_update(self._replicas.directories.logs)
+
+    def _strays(self) -> Steps[list[TopicPartition]]:
+        replicas, ours = self._replicas, self._broker_id
+        found: list[TopicPartition] = []
+        for piece in pieces(list(replicas.directories.logs.items()), _LOGS_A_STEP):
+            for tp, log in piece:
+                state = self._metadata.partition(*tp)
+                if state is None or ours in state.replicas or state.topic_id != log.topic_id:
+                    continue
+                # A log with records of a later leader than the tree knows is of a tree that was put back from a copy.
+                if replicas.epoch(tp) < 0 and _latest_epoch(log) <= state.leader_epoch:
+                    found.append(tp)
+            yield
+        return found
+
+    def _with_own_epoch(self, update: MetadataUpdate, origin: Origin) -> MetadataUpdate:
+        """A request does not say the registrations of live brokers; this one knows its own, and fetches under it.
+
+        The controller may know a later one, whose answer from the tree is still on its way here.
+        """
         brokers = update.brokers
         if brokers is None or not any(each.id == self._broker_id and each.epoch < 0 for each in brokers):
             return update
-        own = self.broker_epoch
+        own = max(self.broker_epoch, origin.broker_epoch)
         return replace(
             update, brokers=[each._replace(epoch=own) if each.id == self._broker_id else each for each in brokers]
         )
@@ -187,6 +236,7 @@ class BrokerAnnouncements:
             if refusal is not ErrorCode.NONE:
                 return refusal
             kept, deleted, refused = await in_turns(self._sorted(stops), self._clock.monotonic_ms)
+            self._left.difference_update(deleted)
             for partitions, delete in ((kept, False), (deleted, True)):
                 if partitions:
                     steps = self._replicas.give_up(partitions, delete=delete)
@@ -282,6 +332,14 @@ class BrokerAnnouncements:
                         config = configs[topic] = self.log_config(topic)
                     log.reconfigure(config)
             yield
+
+
+def _latest_epoch(log: Log) -> float:
+    """Infinite where the log cannot say it."""
+    try:
+        return log.epochs.latest
+    except StorageFault:
+        return inf
 
 
 def sound_log_config(topic: str, overrides: Mapping[str, str], defaults: LogConfig) -> LogConfig:

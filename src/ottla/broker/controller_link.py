@@ -34,7 +34,7 @@ from ottla.controller.interface import (
 )
 from ottla.interbroker.links import LinkLost, LinkRefused
 from ottla.metadata import MetadataCache, PartitionState
-from ottla.model import ZERO_TOPIC_ID, BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
+from ottla.model import NO_BROKER, NO_EPOCH, ZERO_TOPIC_ID, BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
 from ottla.protocol.generated import allocate_producer_ids as ids
 from ottla.protocol.generated import alter_configs as replacing
 from ottla.protocol.generated import alter_partition as isr
@@ -239,11 +239,11 @@ class RemoteController:
         names: dict[TopicId, str] = {}
         for change in changes:
             name = change.tp.topic
-            known = self._metadata.topic(name)
-            if known is None or known.id == ZERO_TOPIC_ID:
+            topic_id = self._topic_id(change)
+            if topic_id == ZERO_TOPIC_ID:
                 continue
-            topic = topics.setdefault(name, isr.RequestTopicData(topic_id=known.id, partitions=[]))
-            names[known.id] = name
+            topic = topics.setdefault(name, isr.RequestTopicData(topic_id=topic_id, partitions=[]))
+            names[topic_id] = name
             epochs = change.isr_epochs or (-1,) * len(change.isr)
             topic.partitions.append(
                 isr.RequestPartitionData(
@@ -269,16 +269,25 @@ class RemoteController:
             if TopicId(bytes(topic.topic_id)) in names
             for each in topic.partitions
         }
-        return [self._isr_result(change.tp, found.get(change.tp)) for change in changes]
+        return [self._isr_result(change, found.get(change.tp)) for change in changes]
 
-    def _isr_result(self, tp: TopicPartition, answer: isr.ResponsePartitionData | None) -> IsrResult:
-        topic = self._metadata.topic(tp.topic)
-        known = None if topic is None else topic.partition(tp.partition)
-        if answer is None or known is None:
+    def _topic_id(self, change: IsrChange) -> TopicId:
+        """The leader says it: clients may not be shown the topic yet."""
+        if change.topic_id != ZERO_TOPIC_ID:
+            return change.topic_id
+        known = self._metadata.topic(change.tp.topic)
+        return ZERO_TOPIC_ID if known is None else known.id
+
+    def _isr_result(self, change: IsrChange, answer: isr.ResponsePartitionData | None) -> IsrResult:
+        tp = change.tp
+        if answer is None:
             return IsrResult(tp, ErrorCode.UNKNOWN_TOPIC_ID)
         error = error_code(answer.error_code)
         if error is not ErrorCode.NONE:
             return IsrResult(tp, error)
+        known = self._metadata.partition(*tp) or PartitionState(
+            *tp, self._topic_id(change), self._metadata.controller_epoch, NO_BROKER, NO_EPOCH, (), (), 0
+        )
         state: PartitionState = known._replace(
             leader=BrokerId(answer.leader_id),
             leader_epoch=Epoch(answer.leader_epoch),

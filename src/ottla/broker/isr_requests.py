@@ -16,7 +16,7 @@ from typing import Final
 from ottla import logs
 from ottla.controller.interface import Controller, IsrChange, IsrResult
 from ottla.metadata import MetadataCache, MetadataUpdate
-from ottla.model import BrokerId, Epoch, ErrorCode
+from ottla.model import BrokerId, Epoch, ErrorCode, TopicId
 from ottla.ports import Clock
 from ottla.replication.isr_changes import REFUSED_PAUSE_MS, IsrAsk, IsrChanges
 from ottla.replication.replicas import Replicas
@@ -159,6 +159,7 @@ class IsrRequests:
             partition_epoch=ask.partition_epoch,
             isr=tuple(BrokerId(each) for each in isr),
             isr_epochs=tuple(self._epoch_of(ask, each) for each in isr),
+            topic_id=TopicId(ask.leader.log.topic_id),
         )
 
     def _epoch_of(self, ask: IsrAsk, replica: int) -> int:

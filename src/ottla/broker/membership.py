@@ -122,7 +122,7 @@ class Membership:
         await self._settings.begin()
         member = self._member
         registration = BrokerRegistration(member.endpoints, member.rack, self._ports.clock.wall_ms())
-        self._announced.broker_epoch = await register_broker(tree, member.broker_id, registration)
+        self._announced.registered(await register_broker(tree, member.broker_id, registration))
 
     async def join(self, tree: BrokersTree) -> None:
         """As `register`, at a start: in another session where this one, or its connection, ends before it is done."""

@@ -46,7 +46,7 @@ from ottla.controller.tenure import Tenure
 from ottla.controller.turns.brokers import Receivers
 from ottla.coordination.errors import SessionClosed, SessionExpired
 from ottla.coordination.interface import Coordination, SessionEvent, WatchEvent
-from ottla.model import BrokerId, ErrorCode, TopicPartition
+from ottla.model import BrokerId, ErrorCode, TopicId, TopicPartition
 from ottla.ports.clock import Clock
 from ottla.ports.entropy import Entropy
 
@@ -87,6 +87,13 @@ class ClusterController:
     def context(self) -> ClusterContext:
         """For metrics and tests; it is the controller's own."""
         return self.tenure.core.context
+
+    def topic_name(self, topic_id: TopicId) -> str | None:
+        return self.context.names.get(topic_id)
+
+    def broker_epoch(self, broker: BrokerId) -> int | None:
+        known = self.context.brokers.get(broker)
+        return None if known is None else known.epoch
 
     def _new_tenure(self) -> Tenure:
         return Tenure(

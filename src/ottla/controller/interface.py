@@ -124,6 +124,8 @@ class IsrChange(NamedTuple):
     #: The registration of each of them, in the same order; empty where the leader is of a version that does not say.
     #: A follower that has registered again since is not taken: it may have lost what it had.
     isr_epochs: tuple[int, ...] = ()
+    #: Zero where the leader does not say it. Another topic may have the name by now.
+    topic_id: TopicId = ZERO_TOPIC_ID
 
 
 class IsrResult(NamedTuple):

@@ -49,7 +49,8 @@ async def open_local(
     """The tree of `directory` with its one session, whose `close` also closes the tree."""
     store = TreeStore(disk, workers, clock, entropy, directory, options)
     await store.open(check)
-    return LocalSession(store, await store.sessions.open(SESSION_TIMEOUT_MS), owns_store=True)
+    session = await store.sessions.open(SESSION_TIMEOUT_MS, in_this_process=True)
+    return LocalSession(store, session, owns_store=True)
 
 
 class LocalSession:

@@ -17,6 +17,9 @@ from ottla.ports.entropy import Entropy
 #: The session of the store's own transactions, which end other sessions.
 STORE_SESSION: Final = 0
 
+#: The password of a session whose owner is the process that has the tree: no connection can take it up.
+_OF_THIS_PROCESS: Final = b""
+
 #: Of a session: applies operations durably.
 _Write = Callable[[int, Sequence[TreeOp]], Awaitable[list[OpResult]]]
 
@@ -33,19 +36,24 @@ class Sessions:
         self._last_id = 0
 
     async def take(self, tree: ZnodeTree, *, keep: bool) -> None:
-        """After a start: sessions of an earlier run go on, or end."""
+        """After a start: sessions of an earlier run go on, or end.
+
+        Those whose owner was the process that had the tree end in any case: it is gone, since its lock is.
+        """
         self._tree = tree
         self._last_id = max(tree.sessions, default=0)
         now_ms = self._clock.monotonic_ms()
         for session in list(tree.sessions.values()):
-            if keep:
+            if keep and session.password != _OF_THIS_PROCESS:
                 self.leases.grant(session.id, session.timeout_ms, now_ms)
             else:
                 await self._write(STORE_SESSION, [CloseSession(session.id)])
 
-    async def open(self, timeout_ms: int) -> SessionInfo:
-        """A session that ends when it is closed."""
+    async def open(self, timeout_ms: int, *, in_this_process: bool = False) -> SessionInfo:
+        """A session that ends when it is closed, and with this process where its owner is `in_this_process`."""
         session = self.new(timeout_ms)
+        if in_this_process:
+            session = session._replace(password=_OF_THIS_PROCESS)
         await self._write(STORE_SESSION, [OpenSession(session)])
         return session
 

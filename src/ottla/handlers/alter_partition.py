@@ -12,7 +12,7 @@ from typing import Final
 from ottla.controller.interface import IsrChange, IsrResult
 from ottla.handlers.calls.call import Call, OwnController
 from ottla.handlers.calls.from_brokers import from_broker
-from ottla.model import BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
+from ottla.model import ZERO_TOPIC_ID, BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
 from ottla.protocol.generated.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -41,29 +41,38 @@ def handle(
     if refusal is not ErrorCode.NONE:
         return AlterPartitionResponse(error_code=refusal, topics=[])
     changes: list[IsrChange] = []
+    #: Of the topics, in their order; empty where there is none of that id.
+    names: list[str] = []
     for topic in request.topics:
-        name = topic.topic_name
+        topic_id, name = ZERO_TOPIC_ID, topic.topic_name
         if call.version >= _IDS_SINCE:
-            name = call.services.metadata.topic_name(bytes(topic.topic_id)) or ""
+            # The controller's word: this broker itself may not have heard of the topic yet.
+            topic_id = TopicId(bytes(topic.topic_id))
+            name = controller.topic_name(topic_id) or ""
+        names.append(name)
         for piece in pieces(topic.partitions if name else (), _PARTITIONS_A_STEP):
-            changes += [_change(call.version, name, sent) for sent in piece]
+            changes += [_change(call.version, topic_id, name, sent) for sent in piece]
             yield
         yield
-    return _carry_out(call, controller, request, changes)
+    return _carry_out(call, controller, request, names, changes)
 
 
-def _change(version: int, topic: str, sent: RequestPartitionData) -> IsrChange:
+def _change(version: int, topic_id: TopicId, topic: str, sent: RequestPartitionData) -> IsrChange:
     if version >= _EPOCHS_SINCE:
         isr = tuple(BrokerId(member.broker_id) for member in sent.new_isr_with_epochs)
         epochs = tuple(member.broker_epoch for member in sent.new_isr_with_epochs)
     else:
         isr, epochs = tuple(map(BrokerId, sent.new_isr)), ()
     tp = TopicPartition(topic, sent.partition_index)
-    return IsrChange(tp, Epoch(sent.leader_epoch), sent.partition_epoch, isr, epochs)
+    return IsrChange(tp, Epoch(sent.leader_epoch), sent.partition_epoch, isr, epochs, topic_id)
 
 
 async def _carry_out(
-    call: Call, controller: OwnController, request: AlterPartitionRequest, changes: Sequence[IsrChange]
+    call: Call,
+    controller: OwnController,
+    request: AlterPartitionRequest,
+    names: Sequence[str],
+    changes: Sequence[IsrChange],
 ) -> AlterPartitionResponse:
     results: list[IsrResult] = []
     if changes:
@@ -71,21 +80,20 @@ async def _carry_out(
     for error in _OF_ALL:
         if results and all(result.error is error for result in results):
             return AlterPartitionResponse(error_code=error, topics=[])
-    return await call.services.turns.to_end(_answer(call, request, results))
+    return await call.services.turns.to_end(_answer(call, request, names, results))
 
 
-def _answer(call: Call, request: AlterPartitionRequest, results: Sequence[IsrResult]) -> Steps[AlterPartitionResponse]:
+def _answer(
+    call: Call, request: AlterPartitionRequest, names: Sequence[str], results: Sequence[IsrResult]
+) -> Steps[AlterPartitionResponse]:
     found = {result.tp: result for result in results}
     response = AlterPartitionResponse(topics=[])
-    for topic in request.topics:
-        name: str | None = topic.topic_name
-        if call.version >= _IDS_SINCE:
-            name = call.services.metadata.topic_name(bytes(topic.topic_id))
-        unknown = ErrorCode.UNKNOWN_TOPIC_ID if call.version >= _IDS_SINCE else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    unknown = ErrorCode.UNKNOWN_TOPIC_ID if call.version >= _IDS_SINCE else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    for topic, name in zip(request.topics, names, strict=True):
         answered = _topic(topic)
         for piece in pieces(topic.partitions, _PARTITIONS_A_STEP):
             for sent in piece:
-                result = None if name is None else found.get(TopicPartition(name, sent.partition_index))
+                result = found.get(TopicPartition(name, sent.partition_index))
                 answered.partitions.append(_partition(sent.partition_index, result, unknown))
             yield
         response.topics.append(answered)

@@ -1,4 +1,7 @@
-"""CreatePartitions (37), versions 0 to 3: adds partitions to topics; there is no way to take one away."""
+"""CreatePartitions (37), versions 0 to 3: adds partitions to topics; there is no way to take one away.
+
+Whether there is such a topic the controller decides: this broker may not have heard of it yet.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +43,6 @@ def _sorted_out(call: Call, request: CreatePartitionsRequest) -> Steps[tuple[lis
             refused.append(
                 TopicResult(topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "The topic authorization failed.")
             )
-        elif count == 1 and topic.name not in call.services.metadata.topics:
-            refused.append(TopicResult(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         elif count == 1:
             wanted.append((yield from _new_partitions(topic)))
         yield

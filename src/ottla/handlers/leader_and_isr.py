@@ -3,8 +3,8 @@
 From another broker's controller, of Kafka 3.9 or of ours; the one in this process goes the same way from
 `AnnouncedBroker` on. A request of a controller that was replaced, or for an earlier life of this broker, is refused
 as a whole; else each partition has an answer of its own, from version 5 on under its topic's id. Left out: KRaft
-controllers that move a cluster out of ZooKeeper, and what the type FULL means to those (strays are looked for at a
-start); recovery states of leaders are no concern of ours, as in Kafka's ZooKeeper mode.
+controllers that move a cluster out of ZooKeeper, and what the type FULL means to those (strays are looked for when an
+UpdateMetadata names everything); recovery states of leaders are no concern of ours, as in Kafka's ZooKeeper mode.
 """
 
 from __future__ import annotations

@@ -159,8 +159,9 @@ class Replicas:
         missing: dict[bool, list[NewReplica]] = {True: [], False: []}
         for state in states:
             tp = TopicPartition(state.topic, state.partition)
-            if state.leader not in {self.broker_id, NO_BROKER}:
-                self.directories.give_up_missing(tp)
+            if state.leader not in {self.broker_id, NO_BROKER} and self.broker_id not in state.isr:
+                # Whoever is in sync might be elected next, with nothing.
+                self.directories.give_up_lost(tp)
             if self.broker_id in state.replicas and self.directories.get(tp) is None:
                 if tp in self.directories.offline:
                     self._go_offline(tp, self.directories.offline[tp])
@@ -189,15 +190,18 @@ class Replicas:
                 log_event.warning("a log of an earlier topic of that name is set aside", partition=tp)
                 strangers.append(tp)
             yield None
-        if not strangers:
-            return
-        yield from self._file_work_ends(strangers)
-        given_up = yield from self.directories.delete_many(strangers, FolderKind.STRAY)
-        for removal in given_up.removals:
+        if strangers:
+            yield from self.set_aside(strangers, keep=False)
+
+    def set_aside(self, partitions: Sequence[TopicPartition], *, keep: bool) -> DiskSteps[None]:
+        """Logs that have no role here. Those that nobody is to `keep` are removed later. Run it with `change`."""
+        yield from self._file_work_ends(partitions)
+        given_up = yield from self.directories.delete_many(partitions, FolderKind.STRAY)
+        for removal in () if keep else given_up.removals:
             self._remove_later(removal)
             yield None
         for tp, reason in given_up.refused.items():
-            log_event.error("a log of an earlier topic could not be set aside", partition=tp, reason=reason)
+            log_event.error("a log without a role could not be set aside", partition=tp, reason=reason)
 
     def _not_made(self, replica: NewReplica, fault: DirectoryError | StorageFault, *, is_new: bool) -> None:
         waits = isinstance(fault, StorageFault) and not fault.directory_failed

@@ -611,11 +611,35 @@ def test_a_folder_that_is_missed_can_be_deleted_and_made_anew(filled):
 def test_a_replica_that_is_missed_may_be_filled_from_its_leader(filled):
     filled.disk.remove_tree(f"{A}/orders-0")
     directories = filled.open()
-    directories.give_up_missing(TP)
+    directories.give_up_lost(TP)
     assert create(directories, is_new=False).end_offset == 0
     assert "copied from its leader" in filled.said(Severity.WARNING)[0]
     directories.close({})
     assert filled.open().offline == {}
+
+
+def test_a_replica_that_is_damaged_is_set_aside_and_may_be_filled_from_its_leader(world):
+    directories = world.open()
+    append(create(directories), 10)
+    flush(directories.get(TP))
+    directories.write_checkpoints({TP: 10})
+    world.kill()
+    log = f"{A}/orders-0/00000000000000000000.log"
+    world.disk.flip(log, 100)
+    damaged = world.disk.read_file(log)
+    directories = world.open()
+    assert list(directories.offline) == [TP]
+    directories.give_up_lost(TP)
+    assert create(directories, is_new=False).end_offset == 0
+    assert "copied from its leader" in world.said(Severity.WARNING)[0]
+    (aside,) = [name for name in world.disk.names(A) if name.endswith("-stray")]
+    assert world.disk.read_file(f"{A}/{aside}/00000000000000000000.log") == damaged
+    # It is as any other new one: a start misses nothing.
+    append(directories.get(TP), 3, word="new")
+    world.kill()
+    directories = world.open()
+    assert directories.offline == {}
+    assert values(directories.get(TP)) == expected(0, 3, "new")
 
 
 def test_folders_of_unknown_topics_are_reported_and_left(world):

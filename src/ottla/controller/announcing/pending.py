@@ -70,18 +70,6 @@ class Pending:
             for topic in self._stops.keys() & {state.topic for state in states}:
                 _take_out(self._stops, topic, self._roles[topic])
 
-    def add_new_roles(self, states: Sequence[PartitionState]) -> None:
-        """Of new partitions, which have waited for their turn: what was decided on them since is in here already."""
-        later: list[PartitionState] = []
-        for state in states:
-            known = self._roles.get(state.topic, {}).get(state.partition)
-            if known is not None and known.topic_id == state.topic_id and _order(known) > _order(state):
-                # The log is made all the same.
-                later.append(known._replace(is_new=True))
-            else:
-                later.append(state)
-        self.add_roles(later)
-
     def add_stops(self, partitions: Sequence[TopicPartition]) -> None:
         for topic, found in groupby(partitions, _topic_of):
             self._stops.setdefault(topic, {}).update({tp.partition: tp for tp in found})
@@ -155,10 +143,6 @@ class Pending:
             group_configs=dict(self._group_configs),
             partitions=partitions,
         )
-
-
-def _order(state: PartitionState) -> tuple[int, int, int]:
-    return state.controller_epoch, state.leader_epoch, state.partition_epoch
 
 
 def _with(before: MetadataUpdate | None, update: MetadataUpdate) -> MetadataUpdate:

@@ -17,7 +17,8 @@ are not shown what is known not to be.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from ottla.controller.announcing.announcements import (
@@ -54,6 +55,11 @@ class _ManyNew:
         self.made = 0 if len(states) > REPLICAS_AT_ONCE else len(states)
         #: Whether the settings were announced that were decided together with it.
         self.is_ready = False
+
+    def forget(self, gone: AbstractSet[TopicPartition]) -> None:
+        """Where their logs are being made just now, as many others are made with the roles only."""
+        self.made = len(_without(gone, self.states[: self.made]))
+        self.states = _without(gone, self.states)
 
     def next(self) -> NewLogs | Roles:
         if self.made < len(self.states):
@@ -95,29 +101,47 @@ class BrokerQueue:
             if order.update.whole:
                 self._has_lost_track = False
         elif isinstance(order, StopOrder):
-            self._forget_new(order.partitions)
+            self._forget_new(set(order.partitions))
             pending.add_stops(order.partitions)
-        elif not order.is_new:
-            pending.add_roles(order.states)
-        elif len(order.states) > SMALL_MAX:
-            self._many_new.append(_ManyNew(order.states))
         else:
-            self._few_new.append(order.states)
+            self._add_roles(self._in_place_of_new(order.states), is_new=order.is_new)
         if pending.names_of_the_gone > GONE_MAX and not self._has_lost_track:
             self._has_lost_track = True
             return [LostTrack(self.broker)]
         return []
 
-    def _forget_new(self, partitions: Iterable[TopicPartition]) -> None:
-        """What is deleted is not made any more. A partition that is being made is given up then."""
+    def _add_roles(self, states: Sequence[PartitionState], *, is_new: bool) -> None:
+        if not is_new:
+            self._pending.add_roles(states)
+        elif len(states) > SMALL_MAX:
+            self._many_new.append(_ManyNew(states))
+        else:
+            self._few_new.append(states)
+
+    def _in_place_of_new(self, states: Sequence[PartitionState]) -> Sequence[PartitionState]:
+        """What was decided on before, and still waits to be made, is made by the later decision, which may pass it."""
         if not (self._few_new or self._many_new):
-            return
-        gone = set(partitions)
+            return states
+        topics = {state.topic_id for state in states}
+        waiting = {
+            (state.topic_id, state.partition)
+            for line in (*self._few_new, *(many.states for many in self._many_new))
+            for state in line
+            if state.topic_id in topics
+        }
+        if not waiting:
+            return states
+        made = [
+            state._replace(is_new=True) if (state.topic_id, state.partition) in waiting else state for state in states
+        ]
+        self._forget_new({TopicPartition(state.topic, state.partition) for state in states})
+        return made
+
+    def _forget_new(self, gone: AbstractSet[TopicPartition]) -> None:
+        """What is deleted is not made any more. A partition that is being made is given up then."""
         self._few_new = deque(left for states in self._few_new if (left := _without(gone, states)))
         for many in self._many_new:
-            left = _without(gone, many.states)
-            if left is not many.states:
-                many.states, many.made = left, len(left)
+            many.forget(gone)
 
     def wait(self, confirmed: Callable[[], None]) -> None:
         """Calls `confirmed` when all that was added before is; new partitions are not waited for."""
@@ -162,7 +186,7 @@ class BrokerQueue:
         while self._few_new and replicas < REPLICAS_AT_ONCE:
             states = self._few_new.popleft()
             replicas += len(states)
-            self._sweep.add_new_roles(states)
+            self._sweep.add_roles(states)
 
     def _end_sweep(self, sweep: Pending) -> None:
         self._sweep = None
@@ -223,10 +247,8 @@ class BrokerQueue:
         self._many_new.clear()
 
 
-def _without(gone: set[TopicPartition], states: Sequence[PartitionState]) -> Sequence[PartitionState]:
-    """`states` themselves where there are none of these partitions."""
-    left = [state for state in states if (state.topic, state.partition) not in gone]
-    return states if len(left) == len(states) else left
+def _without(gone: AbstractSet[TopicPartition], states: Sequence[PartitionState]) -> Sequence[PartitionState]:
+    return [state for state in states if (state.topic, state.partition) not in gone]
 
 
 def _settings(sweep: Pending) -> Announcement | None:

@@ -22,7 +22,7 @@ from ottla.coordination.znodes import (
     state_path,
 )
 from ottla.metadata.updates import PartitionState
-from ottla.model import BrokerId, ErrorCode, TopicPartition
+from ottla.model import ZERO_TOPIC_ID, BrokerId, ErrorCode, TopicPartition
 from ottla.steps import pieces
 
 _PRODUCER_ID_MAX: Final = 2**63 - 1
@@ -108,6 +108,8 @@ class ReplicaTurns:
         known = topic.states.get(change.tp.partition) if topic and topic.name not in context.deleting else None
         if topic is None or known is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if change.topic_id != topic.id and ZERO_TOPIC_ID not in {change.topic_id, topic.id}:
+            return ErrorCode.UNKNOWN_TOPIC_ID
         state = known.state
         if change.leader_epoch > state.leader_epoch or change.partition_epoch > known.version:
             # A broker that knows more than the controller has heard from a newer controller.

@@ -15,6 +15,7 @@ from ottla.handlers.on_demand.groups import GroupsOnDemand
 from ottla.handlers.on_demand.offsets_topic import OffsetsTopic
 from ottla.handlers.on_demand.topics import TopicsOnDemand
 from ottla.metadata import MetadataCache
+from ottla.model import BrokerId, TopicId
 from ottla.ports import Clock, Workers
 from ottla.replication.journal import Journals
 from ottla.replication.replicas import Replicas
@@ -36,6 +37,14 @@ class OwnController(Controller, Protocol):
     @property
     def active(self) -> bool:
         """Whether it decides: one broker's does. The others answer NOT_CONTROLLER."""
+        ...
+
+    def topic_name(self, topic_id: TopicId) -> str | None:
+        """As it knows the cluster, which this broker itself may hear of later."""
+        ...
+
+    def broker_epoch(self, broker: BrokerId) -> int | None:
+        """Of its registration, as the controller knows it; None where the broker does not live."""
         ...
 
 

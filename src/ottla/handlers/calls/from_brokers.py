@@ -32,8 +32,8 @@ def of_registered_broker(call: Call, broker: int, epoch: int) -> ErrorCode:
     refusal = from_broker(call)
     if refusal is not ErrorCode.NONE:
         return refusal
-    known = call.services.metadata.brokers.get(BrokerId(broker))
-    if known is None or known.epoch != epoch:
+    known = call.services.own_controller.broker_epoch(BrokerId(broker))
+    if known is None or known != epoch:
         return ErrorCode.STALE_BROKER_EPOCH
     return ErrorCode.NONE
 

@@ -45,10 +45,10 @@ def _refused_topic(call: Call, asked: ConfigTarget, operation: Operation, *, des
     fault = topic_name_fault(name)
     if fault is not None:
         return ConfigResult(asked, ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {fault}")
-    if name in call.services.metadata.topics:
-        return None
-    message = "" if describes else f"The topic '{name}' does not exist."
-    return ConfigResult(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    if describes and name not in call.services.metadata.topics:
+        return ConfigResult(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+    # What is to be changed the controller looks for: this broker may not have heard of it yet.
+    return None
 
 
 def _refused_group(call: Call, asked: ConfigTarget, operation: Operation, *, describes: bool) -> ConfigResult | None:

@@ -123,8 +123,15 @@ class LogDirectories(ReplicaFolders):
         for directory in self._directories:
             directory.cordoned = directory.path in cordoned
 
-    def give_up_missing(self, partition: TopicPartition) -> None:
-        """Whose folder is gone may be created anew after this: there is a leader that it is filled from."""
+    def give_up_lost(self, partition: TopicPartition) -> None:
+        """Whose folder is gone, or damaged, may be created anew after this: there is a leader that it is filled from.
+
+        What is damaged is set aside when it is created, and stays where an operator finds it.
+        """
+        damaged = self._loading.damaged.pop(partition, None)
+        if damaged is not None and damaged.is_online and partition in damaged.unopened:
+            self.offline.pop(partition, None)
+            damaged.warn(self._on_event, "its log is damaged, and it is copied from its leader again", partition)
         for directory in self._directories:
             if directory.missing.pop(partition, None) is not None:
                 self.offline.pop(partition, None)

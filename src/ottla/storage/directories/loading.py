@@ -45,6 +45,8 @@ class Loading:
         self.offline: dict[TopicPartition, str] = {}
         #: Those of them that lack nothing but room, and where they are.
         self.roomless: dict[TopicPartition, LogDirectory] = {}
+        #: Those of them whose records are damaged, and where they are.
+        self.damaged: dict[TopicPartition, LogDirectory] = {}
         self._directories = directories
         self._config_for = config_for
         self._topic_id_for = topic_id_for
@@ -159,6 +161,8 @@ class Loading:
             self._take_offline(directory, partition, opened.damage)
             if opened.is_roomless:
                 self.roomless[partition] = directory
+            elif opened.is_damaged:
+                self.damaged[partition] = directory
         else:
             directory.logs[partition] = opened.log
             self._on_device(directory, partial(self._complete, directory, partition, opened.log))

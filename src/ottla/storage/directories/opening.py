@@ -36,6 +36,8 @@ class OpenedFolder(NamedTuple):
     is_emptied: bool = False
     #: Whether all it lacks is room on the disk: it can be tried again.
     is_roomless: bool = False
+    #: Whether its records are not what they were, so that only another replica has them.
+    is_damaged: bool = False
 
 
 #: Opens one folder. It touches nothing but that folder, so threads may do several at once.
@@ -89,9 +91,10 @@ def open_folder(
         )
     except LostRecords as error:
         # No fault leaves a folder without even the topic's id.
-        return OpenedFolder(None, str(error), "", warnings, is_emptied=not directory.disk.names(folder))
+        is_emptied = not directory.disk.names(folder)
+        return OpenedFolder(None, str(error), "", warnings, is_emptied=is_emptied, is_damaged=not is_emptied)
     except CorruptLog as error:
-        return OpenedFolder(None, str(error), "", warnings)
+        return OpenedFolder(None, str(error), "", warnings, is_damaged=True)
     except (OSError, StorageFault) as error:
         fault = error if isinstance(error, StorageFault) else StorageFault.of(folder, error)
         if not directory.disk.is_directory(folder):

@@ -43,8 +43,15 @@ async def fetch(
     answer: Any = await client.ask_leader(tp, request, version)
     partition = answer.responses[0].partitions[0]
     if partition.error_code != ErrorCode.NONE:
-        raise ReadFault(tp, ErrorCode(partition.error_code))
+        raise _refused(client, tp, ErrorCode(partition.error_code))
     return _rows(bytes(partition.records or b""), offset), partition.high_watermark
+
+
+def _refused(client: Routes, tp: TopicPartition, error: ErrorCode) -> ReadFault:
+    """Before it is read again who leads it is looked up: asking the same broker again and again would never end."""
+    if error in MOVED:
+        client.forget(tp)
+    return ReadFault(tp, error)
 
 
 def _rows(data: bytes, offset: int) -> list[Row]:
@@ -68,7 +75,7 @@ async def end_offset(client: Routes, tp: TopicPartition, timestamp: int = -1) ->
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=tp.topic, partitions=[asked])])
     partition = (await client.ask_leader(tp, request, 7)).topics[0].partitions[0]
     if partition.error_code != ErrorCode.NONE:
-        raise ReadFault(tp, ErrorCode(partition.error_code))
+        raise _refused(client, tp, ErrorCode(partition.error_code))
     offset: int = partition.offset
     return offset
 
@@ -102,8 +109,6 @@ async def follow(client: Routes, tp: TopicPartition, history: History) -> None:
             await asyncio.sleep(0.1)
             continue
         except ReadFault as fault:
-            if fault.error in MOVED:
-                client.forget(tp)
             if fault.error == ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise HistoryFault(f"{tp}: offset {offset} follows what was seen and is out of range") from fault
             await asyncio.sleep(0.1)

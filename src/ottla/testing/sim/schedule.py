@@ -20,16 +20,15 @@ from ottla.model import OFFSETS_TOPIC, TopicPartition
 from ottla.ports.memory import MemoryPorts
 from ottla.testing.sim.cluster import Backing, SimulatedCluster
 from ottla.testing.sim.faults import Faults
-from ottla.testing.sim.history import HistoryFault, Row
+from ottla.testing.sim.history import HistoryFault
 from ottla.testing.sim.invariants import InvariantBroken
 from ottla.testing.sim.machines import BrokerFault
 from ottla.testing.sim.members import GroupRefusal, Member, committed
 from ottla.testing.sim.mover import PREFERRED, UNCLEAN, Mover
 from ottla.testing.sim.operator import Operator
-from ottla.testing.sim.producer import IdempotentProducer, PlainProducer, Routes
+from ottla.testing.sim.producer import IdempotentProducer, PlainProducer
 from ottla.testing.sim.profiles import POWER, Profile
 from ottla.testing.sim.reader import ReadFault, follow, read_all
-from ottla.testing.sim.routing import MOVED
 from ottla.testing.sim.short_lived import ShortLivedTopics
 from ottla.testing.sim.wire import Unreachable
 from ottla.testing.sim.world import Simulation
@@ -307,7 +306,8 @@ class ClusterSchedule:
             await self._patiently(partial(self.operator.check, reader, {*ours, OFFSETS_TOPIC}))
             await self._patiently(partial(self.short_lived.check, reader))
         for tp in self.partitions:
-            rows = await self._patiently(partial(_read_by_the_leader, reader, tp))
+            # Whoever leads by then: leadership goes back to the preferred replicas after the end of all faults, too.
+            rows = await self._patiently(partial(read_all, reader, tp))
             self.cluster.history.check(tp, rows, durable=not self._is_unclean(tp))
         if self.profile.members:
             for tp in self.partitions:
@@ -323,13 +323,3 @@ class ClusterSchedule:
                 if self.simulation.loop.time() >= deadline:
                     raise HistoryFault(f"no answer {LIVENESS_S} s after all was well: {fault!r}") from fault
             await asyncio.sleep(_LOOK_S)
-
-
-async def _read_by_the_leader(reader: Routes, tp: TopicPartition) -> list[Row]:
-    """Whoever that is by now: leadership goes back to the preferred replicas after the end of all faults, too."""
-    try:
-        return await read_all(reader, tp)
-    except ReadFault as fault:
-        if fault.error in MOVED:
-            reader.forget(tp)
-        raise
