@@ -122,7 +122,7 @@ def test_a_job_ends_with_the_process() -> None:
     assert left == timers
 
 
-@pytest.mark.parametrize("step", ["expire", "flush_due", "has_producers", "recovery_point", "start_offset"])
+@pytest.mark.parametrize("step", ["may_expire", "flush_due", "has_producers", "recovery_point", "start_offset"])
 def test_a_fault_with_one_log_costs_no_other_its_turn(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     world = KeepingWorld()
     seen: Counter[int] = Counter()

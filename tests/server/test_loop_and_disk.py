@@ -23,7 +23,6 @@ from ottla.model import TopicPartition
 from ottla.ports.real import real_ports
 
 _OPEN_FILE: Final = "a file that is open: the system's memory takes it, or has it"
-_NAMES: Final = "four names of a segment, in a folder that is in memory; not at the pace of any client"
 #: Operation, who asks, and why that does not wait for the medium.
 ALLOWED: Final = {
     ("append", "storage.log.staging.Staging.write"): _OPEN_FILE,
@@ -37,18 +36,15 @@ ALLOWED: Final = {
     ("read", "storage.log.reader.Slice.read"): _OPEN_FILE,
     ("read", "storage.log.indexes.time_lookup._arguments"): _OPEN_FILE,
     ("is_cold", "storage.log.cold_reads.is_warm"): "asks whether it would wait, so as not to",
-    ("open", "storage.log.indexes.indexed_file.IndexedFile._open_file.<locals>.<lambda>"): (
+    ("open", "storage.log.indexes.indexed_file.IndexedFile.found.<locals>.<lambda>"): (
         "a file that is there: its name and its inode are read, once until 512 others were opened"
     ),
-    ("read_file", "storage.log.indexes.indexed_file.IndexedFile._read_beside.<locals>.<lambda>"): (
+    ("read_file", "storage.log.indexes.indexed_file.IndexedFile.found.<locals>.<lambda>"): (
         "an index of a sealed segment, once until 512 others were opened"
     ),
     ("read_file", "storage.formats.epoch_checkpoint.read"): "once a log and start, some bytes that a flush wrote",
     ("free_bytes", "storage.directories.status.describe_directory"): "numbers that the file system has in memory",
     ("total_bytes", "storage.directories.status.describe_directory"): "numbers that the file system has in memory",
-    ("rename", "storage.log.segment.Segment.set_aside"): _NAMES,
-    ("rename", "storage.cleaner.swap.Swap._rename"): _NAMES,
-    ("remove", "storage.log.producers.snapshots.Snapshots.remove"): _NAMES,
 }
 RECORD: Final = b"v" * 100_000
 SMALL: Final = {"segment.bytes": "1048576"}

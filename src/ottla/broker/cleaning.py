@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ottla import logs
 from ottla.config.live import LiveConfig
@@ -18,11 +18,12 @@ from ottla.model import TopicPartition
 from ottla.ports import Clock, Disk, Workers
 from ottla.replication.replicas import Replicas
 from ottla.replication.watermarks import CurrentWatermarks
-from ottla.steps import Steps, in_turns, is_stray
+from ottla.steps import DiskSteps, Steps, in_turns, is_stray
 from ottla.storage.cleaner.dirt import Dirt, looking_for_dirt
 from ottla.storage.cleaner.faults import DiskRefused, PassInterrupted
 from ottla.storage.cleaner.job import PassLimits
 from ottla.storage.cleaner.rounds import (
+    Changing,
     InProcess,
     InTurns,
     OnThread,
@@ -40,6 +41,8 @@ from ottla.storage.log.log import Log
 from ottla.storage.log.retention import Removal
 
 log_event = logs.logger("cleaner")
+
+T = TypeVar("T")
 
 #: Between a fault that is no log's own and the next turn.
 _PAUSE_MS: Final = 1000
@@ -120,7 +123,7 @@ class Cleaning:
         """Cleans the dirtiest log; False where none is worth it."""
         if self._live.current.storage.cleaner_threads == 0:
             return False
-        chosen = await in_turns(self._choosing(), self._clock.monotonic_ms)
+        chosen = await in_turns(self._choosing(), self._clock.monotonic_ms, self._workers.thread)
         if chosen is None:
             return False
         log, dirt = chosen
@@ -139,13 +142,13 @@ class Cleaning:
 
     # -- which log
 
-    def _choosing(self) -> Steps[tuple[Log, Dirt] | None]:
+    def _choosing(self) -> DiskSteps[tuple[Log, Dirt] | None]:
         best: tuple[Log, Dirt] | None = None
         dirtiest, overdue_ms = 0.0, 0
         logs_now = list(self._replicas.directories.logs.values())
         self._forget_gone()
         for log in logs_now:
-            yield
+            yield None
             dirt = yield from self._dirt(log)
             if dirt is None:
                 continue
@@ -161,7 +164,7 @@ class Cleaning:
             log_event.warning("the cleaner's checkpoint lies beyond the log's end", partition=best[0].tp)
         return best
 
-    def _dirt(self, log: Log) -> Steps[Dirt | None]:
+    def _dirt(self, log: Log) -> DiskSteps[Dirt | None]:
         tp = log.tp
         role = self._replicas.leaders.get(tp) or self._replicas.followers.get(tp)
         if not log.config.is_compacted or role is None or self._replicas.directories.get(tp) is not log:
@@ -169,21 +172,29 @@ class Cleaning:
         try:
             unstable = log.first_unstable(role.high_watermark)
             stable = role.high_watermark if unstable is None else min(unstable, role.high_watermark)
-            looking = looking_for_dirt(log, stable, self._clock.wall_ms())
-            while True:
-                try:
-                    next(looking)
-                except StopIteration as end:
-                    dirt: Dirt = end.value
-                    return dirt
-                yield
-                if self._replicas.directories.get(tp) is not log:
-                    return None
+            return (yield from self._while_current(log, looking_for_dirt(log, stable, self._clock.wall_ms())))
         except Exception as fault:
             # It holds up no other log, and counts as a try only when one is due.
             if not self._waits(tp):
                 self._failed(log, fault)
             return None
+
+    def _while_current(self, log: Log, looking: DiskSteps[T]) -> DiskSteps[T | None]:
+        """None where the log is the partition's no more."""
+        try:
+            work = next(looking)
+            while True:
+                try:
+                    yield work
+                except Exception as fault:
+                    work = looking.throw(fault)
+                    continue
+                if self._replicas.directories.get(log.tp) is not log:
+                    return None
+                work = next(looking)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
     def _waits(self, tp: TopicPartition) -> bool:
         aside = self.set_aside.get(tp)
@@ -221,6 +232,8 @@ class Cleaning:
                 return self._workers.thread(work)
             case InTurns(long):
                 return in_turns(long, self._clock.monotonic_ms)
+            case Changing(change):
+                return self._replicas.change_apart(change)
 
     def _surrounding(self) -> PassContext:
         storage = self._live.current.storage

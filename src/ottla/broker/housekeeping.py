@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from ottla.model import TopicPartition
 from ottla.ports import Clock, Workers
 from ottla.replication.replicas import Replicas
 from ottla.replication.watermarks import CurrentWatermarks
-from ottla.steps import DiskSteps, Steps, in_turns, pieces
+from ottla.steps import DiskSteps, Steps, Work, done_at_once, in_turns, pieces
 from ottla.storage.directories.checkpoints import CheckpointWrite
 from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.errors import RollDue, StorageFault, passes
@@ -109,9 +109,12 @@ class Housekeeping:
 
     def _in_steps(self, job: Callable[[], DiskSteps[None]]) -> Callable[[], Coroutine[Any, Any, None]]:
         async def run() -> None:
-            await in_turns(job(), self._clock.monotonic_ms, self._workers.thread)
+            await in_turns(job(), self._clock.monotonic_ms, self._worked)
 
         return run
+
+    def _worked(self, work: Work) -> Awaitable[object]:
+        return work.in_change(self._replicas) if isinstance(work, _Expiry) else self._workers.thread(work)
 
     def _run(self, name: str, work: Coroutine[Any, Any, None], then: Callable[[], None], *, is_ended: bool) -> None:
         """`then` is called however it ends, unless everything ends."""
@@ -187,14 +190,6 @@ class Housekeeping:
     def _logs(self) -> list[Log]:
         return list(self._replicas.directories.logs.values())
 
-    def _on_each(self, work: Callable[[Log], bool]) -> Steps[None]:
-        """`work` says whether there is more of it for the same log."""
-        for log in self._logs():
-            is_more = True
-            while is_more and self._replicas.directories.get(log.tp) is log:
-                is_more = self._guarded(log, work)
-                yield
-
     def _guarded(self, log: Log, work: Callable[[Log], bool]) -> bool:
         try:
             return work(log)
@@ -212,24 +207,43 @@ class Housekeeping:
         else:
             log_event.warning_limited("housekeeping is held up", partition=log.tp, reason=fault)
 
-    def _retain(self) -> Steps[None]:
-        return self._on_each(self._retain_one)
+    def _retain(self) -> DiskSteps[None]:
+        """Looks at each log, and takes segments out of those that may have any to spare."""
+        for log in self._logs():
+            is_more = self._guarded(log, self._may_expire)
+            yield None
+            while is_more and self._replicas.directories.get(log.tp) is log:
+                expiry = _Expiry(self._expiring(log))
+                yield expiry
+                is_more = expiry.is_more
 
-    def _retain_one(self, log: Log) -> bool:
+    def _may_expire(self, log: Log) -> bool:
         high_watermark = self._watermarks.get(log.tp)
-        if high_watermark is None:
+        return high_watermark is not None and log.may_expire(self._clock.wall_ms(), high_watermark)
+
+    def _expiring(self, log: Log) -> DiskSteps[bool]:
+        """Whether there is more of it. A change of the replicas: while files lose their names, no folder does."""
+        high_watermark = self._watermarks.get(log.tp)
+        if high_watermark is None or self._replicas.directories.get(log.tp) is not log:
             return False
-        now_ms = self._clock.wall_ms()
-        start = log.start_offset
+        now_ms, start = self._clock.wall_ms(), log.start_offset
         try:
-            removals = log.expire(now_ms, high_watermark)
+            removals = yield from log.expiring(now_ms, high_watermark)
         except RollDue:
             self._replicas.roll_log(log, partial(self._retain_again, log))
             return False
-        if log.start_offset != start:
-            self._replicas.waiters.changed(log.tp)  # a fetch session says it to its client
+        except StorageFault as fault:
+            self._held_up(log, fault)
+            return False
+        except Exception as fault:
+            _failed_at(log, fault)
+            return False
+        finally:
+            self._replicas.note_unfinished(log)
+            if log.start_offset != start:
+                self._replicas.waiters.changed_between_rounds(log.tp)  # a fetch session says it to its client
         for removal in removals:
-            log_event.info("a segment is removed", partition=log.tp, file=removal.paths[0], bytes=removal.size)
+            log_event.info("a segment is removed", partition=log.tp, file=removal.paths[-1], bytes=removal.size)
             home = self._replicas.directories.directory_of(log.tp)
             if home is not None:
                 self.remove_later(removal, home, max(0, removal.due_ms - now_ms))
@@ -238,7 +252,7 @@ class Housekeeping:
     def _retain_again(self, log: Log, fault: StorageFault | None) -> None:
         """Behind the segment that a worker has made for it."""
         if fault is None and not self._closed and self._replicas.directories.get(log.tp) is log:
-            self._guarded(log, self._retain_one)
+            self._replicas.change_apart(self._expiring(log))
 
     def _flush_by_time(self) -> Steps[None]:
         now_ms = self._clock.wall_ms()
@@ -317,6 +331,21 @@ class Housekeeping:
         self._written.clear()
         log_event.warning_limited("a checkpoint has to wait", directory=write.directory, reason=error)
         return True
+
+
+class _Expiry:
+    """Yielded by retention, which goes on when the segments of one log are taken out, as a change of the replicas."""
+
+    def __init__(self, steps: DiskSteps[bool]) -> None:
+        self._steps = steps
+        self.is_more = False
+
+    def __call__(self) -> None:
+        """With the caller waiting for the disk."""
+        self.is_more = done_at_once(self._steps)
+
+    async def in_change(self, replicas: Replicas) -> None:
+        self.is_more = await replicas.change_apart(self._steps)
 
 
 def _failed_at(log: Log, fault: Exception) -> None:

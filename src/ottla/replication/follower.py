@@ -14,9 +14,11 @@ one are recognised by that.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.fencing import fencing
+from ottla.steps import DiskSteps, done_at_once
 from ottla.storage.errors import AppendRefused, RollDue
 from ottla.storage.log.log import Log
 
@@ -25,7 +27,7 @@ class Follower:
     __slots__ = (
         *(
             "_committed",
-            "_truncating",
+            "_lowering",
             "_wrote",
             "active",
             "controller_epoch",
@@ -44,7 +46,7 @@ class Follower:
         epoch: int,
         leader_id: int,
         high_watermark: int,
-        truncating: Callable[[TopicPartition, int], None],
+        lowering: Callable[[TopicPartition, int], DiskSteps[None]],
         wrote: Callable[[Log], None] | None = None,
         committed: Callable[[TopicPartition], None] | None = None,
     ) -> None:
@@ -60,8 +62,8 @@ class Follower:
         self.active = True
         #: log.start_offset <= high_watermark <= log.end_offset
         self.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
-        #: Called with where the log will end, before it is cut: no checkpoint may speak of more.
-        self._truncating = truncating
+        #: Done with where the log will end, before it is cut: no checkpoint may speak of more.
+        self._lowering = lowering
         #: Called with each write: a flush may be due.
         self._wrote = wrote
         #: Called where the high watermark has moved: consumers may read here.
@@ -144,7 +146,7 @@ class Follower:
         if log.start_offset < leader_start <= self.high_watermark:
             log.advance_start(leader_start, self.high_watermark)
 
-    def truncate_to_leader(self, leader_epoch: int, leader_end: int) -> int:
+    def cutting_to_leader(self, leader_epoch: int, leader_end: int) -> DiskSteps[int]:
         """Cuts what the leader does not have, given the leader's answer for our last leader epoch; returns the new end.
 
         The leader answers with the largest epoch it knows up to ours, and where that ended with it. Where this log does
@@ -157,18 +159,22 @@ class Follower:
         own = log.epochs.end_offset_for(leader_epoch, log.end_offset)
         cut = leader_end if own is None else min(leader_end, own[1])
         if cut < log.end_offset:
-            cut = log.end_if_cut_at(cut)
-            self._truncating(self.tp, cut)
-            log.truncate_to(cut)
+            yield from log.cutting_to(cut, partial(self._lowering, self.tp))
             self.high_watermark = max(log.start_offset, min(self.high_watermark, log.end_offset))
         return log.end_offset
 
-    def start_over(self, offset: int) -> None:
+    def starting_over(self, offset: int) -> DiskSteps[int]:
         """Gives up all that is here and goes on at `offset`: the leader's log begins behind this one's end, or this
         one's files are worth nothing."""
-        # A crash in the middle leaves an empty folder, or one with some of the segments.
-        self._truncating(self.tp, 0)
-        self.log.truncate_fully_and_start_at(offset)
+        yield from self.log.beginning_anew_at(offset, partial(self._lowering, self.tp))
         self.high_watermark = offset
         if self._wrote is not None:
             self._wrote(self.log)
+        return offset
+
+    def truncate_to_leader(self, leader_epoch: int, leader_end: int) -> int:
+        """As `cutting_to_leader`, with the caller waiting for the disk: for tests."""
+        return done_at_once(self.cutting_to_leader(leader_epoch, leader_end))
+
+    def start_over(self, offset: int) -> None:
+        done_at_once(self.starting_over(offset))

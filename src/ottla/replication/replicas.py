@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from ottla import logs
 from ottla.config.log import LogConfig
@@ -73,6 +73,10 @@ class Replicas:
         self._clock = clock
         self._remove_later = remove_later
         self._changing = asyncio.Lock()
+        #: Changes that nobody need wait for.
+        self._apart: set[asyncio.Future[Any]] = set()
+        #: Logs whose files a fault keeps from following them: they are tried again.
+        self._unfinished: set[Log] = set()
         self._owner: ReplicaOwner | None = None
         self._listeners = RoleListeners((), self.leaders, self.followers, clock)
         directories.belong_to(self)
@@ -142,11 +146,25 @@ class Replicas:
         async with self._changing:
             return await in_turns(steps, self._clock.monotonic_ms, self._worked)
 
+    def change_apart(self, steps: DiskSteps[T]) -> asyncio.Future[T]:
+        """The same for a caller that may be ended meanwhile: what has begun goes on to its end."""
+        task = asyncio.ensure_future(self.change(steps))
+        self._apart.add(task)
+        task.add_done_callback(self._apart_ended)
+        return asyncio.shield(task)
+
+    def _apart_ended(self, task: asyncio.Future[Any]) -> None:
+        self._apart.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever still waits has it
+
     def _worked(self, work: Work) -> Awaitable[object]:
         return work.wait() if isinstance(work, FileWork) else self._workers.thread(work)
 
     async def changes_end(self) -> None:
         """Returns when no change is under way, and none waits for its turn."""
+        while self._apart:
+            await asyncio.wait(self._apart)
         async with self._changing:
             pass
 
@@ -216,6 +234,7 @@ class Replicas:
         And calls the coordinators again that could not follow a role.
         """
         owner = self._opened()
+        yield from self._finishing()
         yield from self._listeners.catching_up()
         for tp, job in self.directories.prepare_roomless().items():
             if tp not in self._opening:
@@ -238,7 +257,8 @@ class Replicas:
     @property
     def lacks_some(self) -> bool:
         """Whether there is anything to try again."""
-        return bool(self._unmade or self._reopened or self.directories.has_roomless or self._listeners.is_behind)
+        behind = self._unmade or self._reopened or self._unfinished
+        return bool(behind or self.directories.has_roomless or self._listeners.is_behind)
 
     def _opened_again(self, tp: TopicPartition, done: asyncio.Future[OpenedFolder]) -> None:
         self._opening.discard(tp)
@@ -318,7 +338,7 @@ class Replicas:
         high_watermark = self._known_high_watermark(tp)
         follower = Follower(
             *(tp, log, state.leader_epoch, state.leader, high_watermark),
-            truncating=self.directories.truncating,
+            lowering=self.directories.lowering,
             wrote=self._follower_wrote,
             committed=self._follower_committed,
         )
@@ -446,6 +466,42 @@ class Replicas:
         elif tp in self.followers:
             self.followers[tp].go_on_in(log)
         self.waiters.changed_between_rounds(tp)
+
+    # -- files
+
+    def cut(self, follower: Follower, cutting: DiskSteps[T]) -> asyncio.Future[T | None]:
+        """Cuts the log of a follower, whose fetcher asks for nothing meanwhile. None where it has another role then."""
+        return self.change_apart(self._cutting(follower, cutting))
+
+    def _cutting(self, follower: Follower, cutting: DiskSteps[T]) -> DiskSteps[T | None]:
+        log = follower.log
+        yield from self._file_work_ends([follower.tp])
+        if not follower.active or self.directories.get(follower.tp) is not log:
+            return None
+        try:
+            return (yield from cutting)
+        finally:
+            self.note_unfinished(log)
+            if log.flush_due(self._clock.wall_ms()) and not log.is_abandoned:
+                self._flushing.request(log)
+
+    def note_unfinished(self, log: Log) -> None:
+        """A change of its files has ended, perhaps with a fault that passes."""
+        if log.unfinished and not log.is_abandoned:
+            self._unfinished.add(log)
+
+    def _finishing(self) -> DiskSteps[None]:
+        """Tries again what a full disk has left undone."""
+        for log in list(self._unfinished):
+            self._unfinished.discard(log)
+            if self.directories.get(log.tp) is not log:
+                continue
+            try:
+                yield from log.following()
+            except StorageFault as fault:
+                if fault.directory_failed:
+                    self.fail_directory_of(log.tp, str(fault))
+            self.note_unfinished(log)
 
     # -- segments
 

@@ -235,7 +235,7 @@ def test_a_segment_may_go_while_it_is_searched() -> None:
     assert isinstance(step, Elsewhere)
     log.advance_start(3000)
     for segment in log.segments[:2]:
-        segment.set_aside()
+        segment.leave()
     with pytest.raises(StopIteration) as end:
         lookup.send(step.work(*step.arguments()))
     assert end.value.value.offset == 500

@@ -5,10 +5,13 @@ The fetcher sends when it likes and asks here what to say; an answer's errors co
 
 from __future__ import annotations
 
+import asyncio
 import heapq
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
-from typing import Final
+from typing import Final, TypeVar
 
 from ottla import logs
 from ottla.model import TopicPartition
@@ -16,9 +19,12 @@ from ottla.protocol.hot.follower_fetch import AskedRow
 from ottla.replication.fetching.partition import FetchedPartition, FetchState, Key
 from ottla.replication.fetching.surroundings import Surroundings
 from ottla.replication.throttles import names
+from ottla.steps import DiskSteps
 from ottla.storage.errors import FaultKind, RollDue, StorageFault
 
 log_event = logs.logger("replication")
+
+T = TypeVar("T")
 
 #: How long a partition rests after an error that the next news of its role ends: both brokers hear of a new leader
 #: within milliseconds of each other, and acks=all waits for the first fetch.
@@ -100,6 +106,10 @@ class AskedPartitions:
         one = self._by_key.get(key)
         if one is None or one.state is not FetchState.FETCHING or not one.is_current:
             return None
+        if one.follower.log.unfinished:
+            # Its files are yet to be what the log is: a full disk has kept them from that.
+            self.cut(one, one.follower.log.following(), _nothing)
+            return None
         if not one.follower.may_ask:
             self.flushing[one] = None
             return None
@@ -165,6 +175,55 @@ class AskedPartitions:
         self.touch(one)
         self._around.replicas.roll_log(log, rolled)
 
+    def cut(
+        self,
+        one: FetchedPartition,
+        cutting: DiskSteps[T],
+        then: Callable[[T], None],
+        again: Callable[[], None] | None = None,
+    ) -> None:
+        """Has its log cut. It is asked for nothing until the files are; `then` is called first, with what came of it.
+
+        `again`: what else is to be asked where it could not be cut for now.
+        """
+
+        def ended(done: asyncio.Future[T | None]) -> None:
+            if done.cancelled() or self.by_partition.get(one.tp) is not one or one.state is not FetchState.CUTTING:
+                return  # it has another role by now
+            fault = done.exception()
+            one.state = FetchState.FETCHING
+            self.touch(one)
+            if fault is None:
+                result = done.result()
+                if result is not None:
+                    then(result)
+            elif again is not None and isinstance(fault, RollDue):
+                again()
+            elif isinstance(fault, StorageFault):
+                self.storage_failed(one, fault)
+            else:
+                self.broke(one, fault)
+            self._on_changed[one]()
+
+        one.state = FetchState.CUTTING
+        self.touch(one)
+        self._around.replicas.cut(one.follower, cutting).add_done_callback(ended)
+
+    def broke(self, one: FetchedPartition, fault: BaseException) -> None:
+        """A fault of ours: the partition is not fetched until its role changes, the others go on."""
+        log_event.error(
+            "a partition cannot be fetched for a fault of the broker",
+            partition=one.tp,
+            error="".join(traceback.format_exception(fault)),
+        )
+        self.take_out(one)
+        try:
+            one.follower.log.discard_staged()
+        except Exception as second:
+            # Nobody knows what would be written next. A start reads the log again from its files.
+            with suppress(Exception):
+                self._around.replicas.fail_directory_of(one.tp, f"what was staged cannot be taken back: {second!r}")
+
     def take_out(self, one: FetchedPartition) -> None:
         one.state = FetchState.OUT
         self.touch(one)
@@ -212,3 +271,7 @@ class AskedPartitions:
             self.take_out(one)
         else:
             self.back_off(one)
+
+
+def _nothing(_: object) -> None:
+    """There is nothing to do with it."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -36,7 +37,7 @@ from ottla.protocol.generated.offset_for_leader_epoch import (
 from ottla.replication.fetching.asked_partitions import AskedPartitions
 from ottla.replication.fetching.partition import FetchedPartition, FetchState
 from ottla.replication.fetching.surroundings import Surroundings
-from ottla.storage.errors import RollDue, StorageFault
+from ottla.storage.errors import StorageFault
 
 log_event = logs.logger("replication")
 
@@ -162,26 +163,23 @@ class Lookups:
             self._failed(one, error)
             return
         before = one.follower.log.end_offset
-        try:
-            after = one.follower.truncate_to_leader(epoch, end)
-        except RollDue:
-            # A worker has its files in hand, for some milliseconds. The leader is asked again meanwhile: a log that was
-            # not cut may not be fetched for.
-            self._of_epochs[one] = None
-            return
-        except StorageFault as fault:
-            self._partitions.storage_failed(one, fault)
-            return
-        if after != before:
-            log_event.info(
-                "a follower's log was cut to what its leader has", partition=one.tp, **{"from": before, "to": after}
-            )
-            self._around.replicas.waiters.changed(one.tp)
-        if epoch == asked or epoch < 0 or after == before:
-            self._go_on(one)
-        else:
-            # What is left may part from the leader's in an earlier leader epoch (KIP-279).
-            self._of_epochs[one] = None
+
+        def cut(after: int) -> None:
+            if after != before:
+                log_event.info(
+                    "a follower's log was cut to what its leader has",
+                    partition=one.tp,
+                    **{"from": before, "to": after},
+                )
+                self._around.replicas.waiters.changed(one.tp)
+            if epoch == asked or epoch < 0 or after == before:
+                self._go_on(one)
+            else:
+                # What is left may part from the leader's in an earlier leader epoch (KIP-279).
+                self.ask_epoch(one)
+
+        # A log that was not cut may not be fetched for: its leader is asked again.
+        self._partitions.cut(one, one.follower.cutting_to_leader(epoch, end), cut, again=partial(self.ask_epoch, one))
 
     # -- which offsets there are
 
@@ -230,19 +228,26 @@ class Lookups:
     def _cut_to_end(self, one: FetchedPartition, leader_end: int) -> None:
         """A replica that had less was elected: what it does not have is given up, as it was by the election."""
         follower = one.follower
+        before = follower.log.end_offset
+
+        def cut(after: int) -> None:
+            log_event.warning(
+                "a follower's log goes beyond its leader's, and was cut",
+                partition=one.tp,
+                **{"from": before, "to": after},
+            )
+            if after > leader_end:
+                self._partitions.back_off(one)
+            else:
+                self._around.replicas.waiters.changed(one.tp)
+                self._go_on(one)
+
         try:
-            before, after = follower.log.end_offset, follower.truncate_to_leader(one.last_epoch, leader_end)
+            cutting = follower.cutting_to_leader(one.last_epoch, leader_end)
         except StorageFault as fault:
             self._partitions.storage_failed(one, fault)
             return
-        log_event.warning(
-            "a follower's log goes beyond its leader's, and was cut", partition=one.tp, **{"from": before, "to": after}
-        )
-        if after > leader_end:
-            self._partitions.back_off(one)
-        else:
-            self._around.replicas.waiters.changed(one.tp)
-            self._go_on(one)
+        self._partitions.cut(one, cutting, cut)
 
     def _start_over(self, one: FetchedPartition, leader_start: int) -> None:
         follower = one.follower
@@ -256,13 +261,12 @@ class Lookups:
             ended=follower.log.end_offset,
             begins=leader_start,
         )
-        try:
-            follower.start_over(leader_start)
-        except StorageFault as fault:
-            self._partitions.storage_failed(one, fault)
-            return
-        self._around.replicas.waiters.changed(one.tp)
-        self._go_on(one)
+
+        def begun(_: int) -> None:
+            self._around.replicas.waiters.changed(one.tp)
+            self._go_on(one)
+
+        self._partitions.cut(one, follower.starting_over(leader_start), begun)
 
     # -- both
 

@@ -6,6 +6,7 @@
     a role ─────┴──────────────────────▶ FETCHING ◀──── its time has come ───┐
                                              │                               │
                                              ├──── an error ───────────▶ WAITING
+                                             ├──── its log is cut ─────▶ CUTTING, until its files are
                                              └──── a fault here ───────▶ OUT, until its role changes
 
 One that is FETCHING is asked for unless it is being flushed (`Follower.may_ask`) or throttled.
@@ -30,6 +31,7 @@ class FetchState(Enum):
     LOOKING_UP = "looking up"
     FETCHING = "fetching"
     WAITING = "waiting"
+    CUTTING = "cutting"
     OUT = "out"
 
 

@@ -7,9 +7,7 @@ turns of the loop. A flush that a write asks for goes the same way as a leader's
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla import logs
@@ -73,7 +71,7 @@ class TakenAnswer:
             except AppendRefused as refused:
                 self._refuse(one, refused)
             except Exception as fault:
-                self._broke(one, fault)
+                self._partitions.broke(one, fault)
             yield
 
     def _is_awaited(self, one: FetchedPartition) -> bool:
@@ -125,20 +123,21 @@ class TakenAnswer:
 
     def _cut(self, one: FetchedPartition, leader_epoch: int, leader_end: int) -> None:
         """The leader does not have what was fetched last."""
-        follower = one.follower
-        before = follower.log.end_offset
-        end = follower.truncate_to_leader(leader_epoch, leader_end)
-        log_event.info(
-            "a follower's log was cut to what its leader has",
-            partition=one.tp,
-            **{"from": before, "to": end, "leader_epoch": leader_epoch, "leader_end": leader_end},
-        )
-        if end == before:
-            # It would be answered the same.
-            self._partitions.back_off(one)
-        else:
-            self._partitions.touch(one)
-            self._around.replicas.waiters.changed(one.tp)
+        before = one.follower.log.end_offset
+
+        def cut(end: int) -> None:
+            log_event.info(
+                "a follower's log was cut to what its leader has",
+                partition=one.tp,
+                **{"from": before, "to": end, "leader_epoch": leader_epoch, "leader_end": leader_end},
+            )
+            if end == before:
+                # It would be answered the same.
+                self._partitions.back_off(one)
+            else:
+                self._around.replicas.waiters.changed(one.tp)
+
+        self._partitions.cut(one, one.follower.cutting_to_leader(leader_epoch, leader_end), cut)
 
     def _failed(self, one: FetchedPartition, row: AnswerRow) -> None:
         """The leader answered with an error of this partition."""
@@ -169,18 +168,3 @@ class TakenAnswer:
             "what a leader sent is damaged, and is fetched again", key=f"{one.tp}", partition=one.tp, reason=refused
         )
         self._partitions.back_off(one)
-
-    def _broke(self, one: FetchedPartition, fault: Exception) -> None:
-        """A fault of ours: the partition is not fetched until its role changes, the others go on."""
-        log_event.error(
-            "a partition cannot be fetched for a fault of the broker",
-            partition=one.tp,
-            error="".join(traceback.format_exception(fault)),
-        )
-        self._partitions.take_out(one)
-        try:
-            one.follower.log.discard_staged()
-        except Exception as second:
-            # Nobody knows what would be written next. A start reads the log again from its files.
-            with suppress(Exception):
-                self._around.replicas.fail_directory_of(one.tp, f"what was staged cannot be taken back: {second!r}")

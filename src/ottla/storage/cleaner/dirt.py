@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.config.log import LONG_MAX
-from ottla.steps import Steps, at_once
+from ottla.steps import DiskSteps, done_at_once
+from ottla.storage.log.file_changes import loading
 from ottla.storage.log.log import Log
 from ottla.storage.log.segment import Segment
 
@@ -38,10 +39,10 @@ class Dirt(NamedTuple):
 
 def dirt_of(log: Log, stable_offset: int, now_ms: int) -> Dirt:
     """As `looking_for_dirt`, with the caller waiting for it: for tests."""
-    return at_once(looking_for_dirt(log, stable_offset, now_ms))
+    return done_at_once(looking_for_dirt(log, stable_offset, now_ms))
 
 
-def looking_for_dirt(log: Log, stable_offset: int, now_ms: int) -> Steps[Dirt]:
+def looking_for_dirt(log: Log, stable_offset: int, now_ms: int) -> DiskSteps[Dirt]:
     """Looks at nothing but what is known of the segments, and their times where a lag is set. Raises StorageFault."""
     first, was_misplaced = log.start_offset, False
     if log.cleaned_to > log.end_offset:
@@ -65,7 +66,7 @@ def _sealed(log: Log) -> list[tuple[Segment, int]]:
     return list(zip(log.segments[:-1], log.places.bases[1:], strict=True))
 
 
-def _end(log: Log, first: int, stable_offset: int, now_ms: int) -> Steps[int]:
+def _end(log: Log, first: int, stable_offset: int, now_ms: int) -> DiskSteps[int]:
     limit = min(stable_offset, log.recovery_point)
     youngest_ms = now_ms - log.config.min_compaction_lag_ms
     for segment, following in _sealed(log):
@@ -73,21 +74,25 @@ def _end(log: Log, first: int, stable_offset: int, now_ms: int) -> Steps[int]:
             return segment.base_offset
         if following <= first or log.config.min_compaction_lag_ms <= 0 or segment not in log.places:
             continue
-        if segment.largest_timestamp() > youngest_ms:
+        if segment.known_largest_timestamp is None:
+            yield from loading(log, segment)
+        known_ms = segment.known_largest_timestamp
+        if known_ms is None or known_ms > youngest_ms:
             return segment.base_offset
-        yield  # its time may have been read from the disk
+        yield None
     return log.active.base_offset
 
 
-def _overdue_ms(log: Log, first: int, now_ms: int) -> Steps[int]:
+def _overdue_ms(log: Log, first: int, now_ms: int) -> DiskSteps[int]:
     lag_ms = log.config.max_compaction_lag_ms
     if lag_ms == LONG_MAX:
         return 0
     oldest_ms = now_ms
     for segment, following in _sealed(log):
         if following > first and segment in log.places:
-            timestamp = segment.first_timestamp()
-            if 0 < timestamp < oldest_ms:
+            if not segment.knows_first_timestamp:
+                yield from loading(log, segment)
+            if segment.knows_first_timestamp and 0 < (timestamp := segment.first_timestamp()) < oldest_ms:
                 oldest_ms = timestamp
-            yield
+            yield None
     return max(0, now_ms - lag_ms - oldest_ms)

@@ -48,7 +48,14 @@ class InTurns(NamedTuple):
     steps: steps.Steps[Any]
 
 
-Step = InProcess | OnThread | InTurns
+class Changing(NamedTuple):
+    """What gives files of the log other names, and waits for the disk: while nothing else does that, nor takes the log
+    away."""
+
+    steps: steps.DiskSteps[Any]
+
+
+Step = InProcess | OnThread | InTurns | Changing
 PassSteps = Generator[Step, Any, "PassResult"]
 
 
@@ -133,7 +140,8 @@ class PassContext(NamedTuple):
 
 def clean_log(log: Log, dirt: Dirt, around: PassContext) -> PassSteps:
     """Cleans one log up to `dirt.end_offset`, or as far as memory reaches."""
-    log.settle_swap()
+    if log.swap is not None:
+        yield Changing(log.settling_swap())
     now_ms, generation = around.wall_ms(), log.durability.generation
     if log.cleaned_to < 0:
         # Before the first hole: a start after a crash must not take it for damage, whatever the policy is by then.
@@ -252,25 +260,32 @@ def _swap_in(log: Log, swap: Swap, around: PassContext) -> Generator[Step, Any, 
     removals: list[Removal] = []
     try:
         _check(log, around, swap.generation)
-        with log.naming_faults():
-            swap.name()
+        yield Changing(_named(log, swap.naming()))
         yield _told(log, swap.sync)
         try:
-            removals = swap.install(around.wall_ms())
+            removals = yield Changing(swap.installing(around.wall_ms()))
         except OSError as error:
             # However it came about: until a start has put the names in order nobody may write to this log.
             raise StorageFault(FaultKind.DIRECTORY_FAILED, log.directory, error) from error
         yield _told(log, swap.sync)
-        with log.naming_faults():
-            swap.finish()
+        yield Changing(_named(log, swap.finishing()))
         # The next group may only change once this one's change is certain: a tombstone goes after what it deleted.
         yield _told(log, swap.sync)
-    finally:
+    except Exception:
+        # Where the pass itself is ended, closing the log settles it.
         if swap.stage in {Stage.WRITTEN, Stage.NAMED} and around.is_current(log):
             with suppress(OSError):
-                swap.drop()
+                yield Changing(swap.dropping())
+        raise
+    finally:
         for removal in removals:
             around.remove_later(log, removal)
+
+
+def _named(log: Log, change: steps.DiskSteps[None]) -> steps.DiskSteps[None]:
+    """Whose OSErrors are the disk's."""
+    with log.naming_faults():
+        yield from change
 
 
 def _checkpoint(log: Log, around: PassContext) -> Generator[Step, Any, None]:
@@ -314,3 +329,5 @@ def done_here(step: Step) -> Any:
             return work()
         case InTurns(long):
             return steps.at_once(long)
+        case Changing(change):
+            return steps.done_at_once(change)

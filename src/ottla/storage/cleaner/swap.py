@@ -5,7 +5,8 @@
 A start after a crash removes `.cleaned`, and completes `.swap` once an old segment lost its name: it removes the old
 ones in the cleaned one's range and gives it their first one's name. So `.swap` must be certain before an old one goes,
 or both could be lost; and the old ones must be gone for certain before `.swap` goes, or nothing would say that one
-which came back is old. The loop does the renaming and the change in memory, in one turn each; the syncs are a worker's.
+which came back is old. The loop changes what is in memory; names and syncs are a worker's. What it is doing stands in
+`log.swap` from the first rename on.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from enum import Enum, auto
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ottla.ports import Disk
+from ottla.steps import DiskSteps
 from ottla.storage.cleaner.faults import PassInterrupted
 from ottla.storage.cleaner.job import CleanedSegment
 from ottla.storage.formats.names import CLEANED, LOG, SWAP, format_segment_file
-from ottla.storage.log.retention import Removal, set_aside
+from ottla.storage.log.retention import Removal, SettingAside, removals_of
 from ottla.storage.log.segment import INDEX_KINDS, Segment
 
 if TYPE_CHECKING:
@@ -56,12 +60,12 @@ class Swap:
         )
         self.stage = Stage.WRITTEN
 
-    def name(self) -> None:
+    def naming(self) -> DiskSteps[None]:
         """Raises Interrupted where the log is not what was cleaned any more. Then `sync` is due."""
         self._check()
         assert self._log.swap is None, "one at a time"
-        self._rename(SWAP)
         self._log.begin_swap(self)
+        yield from self._renaming(SWAP)
         self.stage = Stage.NAMED
 
     def sync(self) -> None:
@@ -71,7 +75,7 @@ class Swap:
         except FileNotFoundError:
             raise PassInterrupted(f"{self._log.directory} is gone") from None
 
-    def install(self, now_ms: int) -> list[Removal]:
+    def installing(self, now_ms: int) -> DiskSteps[list[Removal]]:
         """From now on the cleaned segment is read. Then `sync` is due, and the removals some time after it.
 
         Raises OSError where an old segment's name cannot be changed; then some have lost theirs, and `.swap` holds what
@@ -82,49 +86,49 @@ class Swap:
         self._check()
         log, old = self._log, self._old
         number = log.segments.index(old[0])
-        kept = [*log.segments[:number], self._new, *log.segments[number + len(old) :]]
+        log.places.replace([*log.segments[:number], self._new, *log.segments[number + len(old) :]])
+        log.durability.segments_changed(old)
+        self.stage = Stage.INSTALLED
         try:
-            removals = [set_aside(segment, now_ms + log.config.file_delete_delay_ms) for segment in old]
+            yield SettingAside(log, old, ()).run
         except OSError:
             self._over()
             raise
-        log.places.replace(kept)
-        log.durability.segments_changed(old)
-        self.stage = Stage.INSTALLED
-        return removals
+        return removals_of(old, now_ms + log.config.file_delete_delay_ms)
 
-    def finish(self) -> None:
+    def finishing(self) -> DiskSteps[None]:
         """Gives it the name that stays. Producers' snapshots of segments that are no more go with them."""
         if self.stage is not Stage.INSTALLED:
             return
         log = self._log
-        self._rename("")
+        yield from self._renaming("")
         log.durability.note_names()
         gone = {segment.base_offset for segment in self._old[1:]}
-        log.snapshots.remove([offset for offset in log.snapshots.offsets if offset in gone])
+        paths = log.snapshots.forget([offset for offset in log.snapshots.offsets if offset in gone])
         self._over()
+        if paths:
+            yield partial(_remove, log.places.around.disk, paths)
 
-    def settle(self) -> None:
-        """At once, blocking: completes what serves already, and takes back what does not."""
+    def settling(self) -> DiskSteps[None]:
+        """Completes what serves already, and takes back what does not."""
         if self.stage is Stage.INSTALLED:
-            self.sync()
-            self.finish()
+            yield self.sync
+            yield from self.finishing()
         elif self.stage is not Stage.OVER:
-            self.drop()
+            yield from self.dropping()
 
-    def drop(self) -> None:
+    def dropping(self) -> DiskSteps[None]:
         """Removes what was written, and does not serve."""
         assert self.stage is not Stage.INSTALLED
         if self.stage is Stage.OVER:
             return
         self._over()
-        disk, path = self._log.places.around.disk, self._new.path
-        for suffix in (SWAP, CLEANED):
-            for kind in (LOG, *INDEX_KINDS):
-                with suppress(FileNotFoundError):
-                    disk.remove(path(kind, suffix))
         # The log may now change: a `.swap` that comes back would be completed.
         self._log.durability.note_names()  # so that a flush does it where this cannot
+        yield partial(self._remove, self._log.places.around.disk)
+
+    def _remove(self, disk: Disk) -> None:
+        _remove(disk, [path for suffix in (SWAP, CLEANED) for path in self._new.paths(suffix)])
         with suppress(FileNotFoundError):
             disk.sync_directory(self._log.directory)
 
@@ -132,13 +136,15 @@ class Swap:
         self.stage = Stage.OVER
         self._log.end_swap(self)
 
-    def _rename(self, suffix: str) -> None:
-        new, disk = self._new, self._log.places.around.disk
-        for kind in (*INDEX_KINDS, LOG):
-            with suppress(FileNotFoundError):
-                disk.rename(
-                    new.path(kind), f"{self._log.directory}/{format_segment_file(new.base_offset, kind, suffix)}"
-                )
+    def _renaming(self, suffix: str) -> DiskSteps[None]:
+        """Whoever opens one of its files meanwhile looks under both names."""
+        new, directory = self._new, self._log.directory
+        names = [
+            (new.path(kind), f"{directory}/{format_segment_file(new.base_offset, kind, suffix)}")
+            for kind in (*INDEX_KINDS, LOG)
+        ]
+        new.is_renamed_to(suffix)
+        yield partial(_rename, self._log.places.around.disk, names)
         new.named(suffix)
 
     def _check(self) -> None:
@@ -149,3 +155,15 @@ class Swap:
             if segments[number : number + len(old)] == old:
                 return
         raise PassInterrupted("segments have gone or changed while they were cleaned")
+
+
+def _rename(disk: Disk, names: Sequence[tuple[str, str]]) -> None:
+    for name, new_name in names:
+        with suppress(FileNotFoundError):
+            disk.rename(name, new_name)
+
+
+def _remove(disk: Disk, paths: Sequence[str]) -> None:
+    for path in paths:
+        with suppress(FileNotFoundError):
+            disk.remove(path)

@@ -314,11 +314,19 @@ class LogDirectories(ReplicaFolders):
                 if not passes(error):
                     self.fail_directory(write.directory, error.strerror or str(error))
 
-    def truncating(self, partition: TopicPartition, offset: int) -> None:
-        """To be called before a log is cut back to `offset`: a recovery point above it must not survive a crash."""
-        home = self._homes[partition]
+    def lowering(self, partition: TopicPartition, offset: int) -> DiskSteps[None]:
+        """To be done before a log is cut back to `offset`: a recovery point above it must not survive a crash."""
+        home = self._homes.get(partition)
+        if home is None:
+            return  # its directory has failed meanwhile
         with self._device(home):
-            home.before_truncation(partition, offset)
+            write = home.lowering(partition, offset)
+            if write is not None:
+                yield write.run
+
+    def truncating(self, partition: TopicPartition, offset: int) -> None:
+        """The same, with the caller waiting for the disk: for tests."""
+        done_at_once(self.lowering(partition, offset))
 
     def prepare_close(self) -> list[LastFlush]:
         """What `close` would flush one after the other: workers may `run` it side by side before, and then `settle`."""

@@ -227,15 +227,23 @@ class LogDirectory:
         """Before a log begins at 0 here: a former log's offsets under its name must not be applied to it."""
         self.checkpoints.prepare_forgetting([partition])()
 
-    def before_truncation(self, partition: TopicPartition, offset: int) -> None:
-        """Before a log is cut back to `offset`: a checkpoint above it must not survive a crash."""
+    def lowering(self, partition: TopicPartition, offset: int) -> CheckpointWrite | None:
+        """What a worker is to write before a log is cut back to `offset`: no checkpoint above it may survive a crash.
+        None where none is. The log itself says no more than that by now."""
         checkpoints = self.checkpoints
         too_far = [name for name in (RECOVERY_POINTS, CLEANER_OFFSETS) if checkpoints.offset(name, partition) > offset]
-        if too_far:
-            tables = dict(checkpoints.tables)
-            for name in too_far:
-                tables[name] = {**tables[name], partition: offset}
-            checkpoints.prepare(tables).run()
+        if not too_far:
+            return None
+        tables = dict(checkpoints.tables)
+        for name in too_far:
+            tables[name] = {**tables[name], partition: offset}
+        return checkpoints.prepare(tables)
+
+    def before_truncation(self, partition: TopicPartition, offset: int) -> None:
+        """The same, with the caller waiting for the disk."""
+        write = self.lowering(partition, offset)
+        if write is not None:
+            write.run()
 
     def rename_folder(self, partition: TopicPartition, kind: FolderKind, entropy: Entropy) -> str:
         """Durably takes the partition's name away from its folder; returns the new path."""

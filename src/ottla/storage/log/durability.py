@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from ottla.config import LogConfig
 from ottla.storage.errors import FaultKind, StorageFault
 from ottla.storage.formats import epoch_checkpoint
-from ottla.storage.log.flush import UNWRITTEN_ENTRIES_MAX, Flush, index_paths
-from ottla.storage.log.indexes.indexed_file import IndexWrite
+from ottla.storage.log.flush import UNWRITTEN_ABORTED_MAX, UNWRITTEN_ENTRIES_MAX, Flush, index_paths
+from ottla.storage.log.indexes.indexed_file import BesideWrite
 from ottla.storage.log.leader_epochs import LeaderEpochs
 from ottla.storage.log.opening.loading import LoadedLog
 from ottla.storage.log.places import Places
@@ -46,6 +46,8 @@ class Durability:
             "certain_end",
             "generation",
             "is_given_up",
+            "is_held",
+            "is_wanted",
             "names_changed",
             "recovery_point",
         ),
@@ -81,6 +83,10 @@ class Durability:
         self._is_touched = loaded.report is not None
         #: The log is closed: nothing is done for it any more.
         self.is_given_up = False
+        #: The log's files are being cut: nothing is flushed until they are.
+        self.is_held = False
+        #: Many aborted transactions wait to be written.
+        self.is_wanted = False
         #: Counts cuts, each of which makes a running flush worthless.
         self.generation = 0
         #: The one that runs, or has failed.
@@ -115,6 +121,22 @@ class Durability:
             return not self.names_changed
         return segment.base_offset < self.recovery_point
 
+    def aborted_waits(self) -> None:
+        """Another aborted transaction of the active segment is not in its file yet."""
+        self.is_wanted = self._places.active.aborted_waiting >= UNWRITTEN_ABORTED_MAX
+
+    def hold(self) -> None:
+        """No flush begins from now on."""
+        self.is_held = True
+
+    def let_go(self) -> None:
+        self.is_held = False
+
+    def lower(self, offset: int) -> None:
+        """The log is to be cut at `offset`: no checkpoint that is taken from now on says more."""
+        self.recovery_point = min(self.recovery_point, offset)
+        self.certain_end = min(self.certain_end, offset)
+
     def cut_at(self, offset: int) -> None:
         """The log ends at `offset`, and there may be other records there than before."""
         self.generation += 1
@@ -145,6 +167,8 @@ class Durability:
         unflushed = self._places.end_offset - self.recovery_point
         if unflushed >= config.flush_messages or self._unsynced or self._producer_memory.pending is not None:
             return True
+        if self.is_wanted:
+            return not self.is_held
         if unflushed <= 0:
             self._unflushed_since_ms = -1
         elif self._unflushed_since_ms < 0:
@@ -154,7 +178,8 @@ class Durability:
         return False
 
     def prepare(self, *, closing: bool) -> Flush | None:
-        """What is not on the medium yet, up to the log's end; None where there is nothing, or a flush is running.
+        """What is not on the medium yet, up to the log's end; None where there is nothing, where a flush is running, or
+        while the files are cut.
 
         Writes, but does not wait. `closing`: everything that a start after a clean stop relies on, and not the records
         alone. After a flush has failed this raises StorageFault for good.
@@ -167,13 +192,18 @@ class Durability:
                     FaultKind.DIRECTORY_FAILED, places.directory, OSError(errno.EIO, "a flush has failed")
                 )
             return None
+        if self.is_held:
+            return None
         with places.naming_faults():
-            writes: Sequence[IndexWrite] = ()
+            writes: Sequence[BesideWrite] = ()
             if closing:
                 writes = self._completing()
             elif places.active.unwritten_entries >= UNWRITTEN_ENTRIES_MAX:
                 writes = places.active.index_writes(complete=False)
                 self._unsynced_paths.extend(index_paths(places.active))
+            elif places.active.aborted_waiting:
+                writes = places.active.aborted_writes()
+                self._unsynced_paths.extend(write.path for write in writes)
             self._flush = self._collected(writes, closing=closing)
         return self._flush
 
@@ -224,12 +254,12 @@ class Durability:
         if self._flush is not None:
             self._flush.give_up()
 
-    def _completing(self) -> Sequence[IndexWrite]:
+    def _completing(self) -> Sequence[BesideWrite]:
         """What completes the index of the active segment; and takes the producers' state, where either is behind."""
         if not self._is_touched and self._complete_end == self._places.end_offset:
             return ()
         active = self._places.active
-        writes: Sequence[IndexWrite] = ()
+        writes: Sequence[BesideWrite] = ()
         if active.has_indexes and active.size:
             writes = active.index_writes()
             self._unsynced_paths.extend(index_paths(active))
@@ -237,7 +267,7 @@ class Durability:
         self._is_touched, self._complete_end = False, self._places.end_offset
         return writes
 
-    def _collected(self, writes: Sequence[IndexWrite], *, closing: bool) -> Flush | None:
+    def _collected(self, writes: Sequence[BesideWrite], *, closing: bool) -> Flush | None:
         places, leader_epochs = self._places, self._leader_epochs
         dirty = [segment for segment in (*self._unsynced, places.active) if not segment.is_clean]
         is_behind = self.recovery_point < places.end_offset
@@ -259,9 +289,11 @@ class Durability:
             places.directory if self.names_changed or pending is not None or writes else None,
             pending,
             writes,
-            must_write=closing,
+            # A start looks for aborted transactions from the recovery point on.
+            must_write=closing or places.active.aborted_waiting > 0,
         )
         # Only now, since a file that does not open leaves it all to be done.
+        self.is_wanted = False
         if epochs is not None:
             leader_epochs.cache.is_in_flush()
         self._unsynced_paths.clear()

@@ -18,12 +18,14 @@ from ottla.storage.formats.names import INDEX, TIME_INDEX, TXN_INDEX
 from ottla.storage.log.segment import Segment
 
 if TYPE_CHECKING:
-    from ottla.storage.log.indexes.indexed_file import IndexWrite
+    from ottla.storage.log.indexes.indexed_file import BesideWrite
     from ottla.storage.log.producers.snapshots import PendingSnapshot
 
 #: An active segment's index is brought to disk after so many entries, 2 MB of log at least: what a start after a crash
 #: then has to look through again. Earlier would cost two more fsyncs for each flush.
 UNWRITTEN_ENTRIES_MAX: Final = 512
+#: Aborted transactions of an active segment that ask for a flush which writes them: 200 KB of memory.
+UNWRITTEN_ABORTED_MAX: Final = 1024
 
 
 def index_paths(segment: Segment) -> list[str]:
@@ -61,7 +63,7 @@ class Flush:
         epochs: tuple[str, list[tuple[int, int]]] | None,
         directory: str | None,
         snapshot: PendingSnapshot | None = None,
-        writes: Sequence[IndexWrite] = (),
+        writes: Sequence[BesideWrite] = (),
         *,
         must_write: bool = False,
     ) -> None:

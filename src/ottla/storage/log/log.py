@@ -22,8 +22,8 @@ stand beside them (`tests/storage/log/test_log_ownership.py` looks after it).
 
 What changes several of them stands in modules of its own: `rolling.py`, `retention.py`, `truncation.py`.
 
-Everything runs on the loop's thread and never waits, except for the disk's own reads and writes. What blocks longer
-comes back as an object whose `run` a worker calls: `Flush`, `Removal`, and `Roll` where the log rolls apart.
+Everything runs on the loop's thread, and what waits for the disk is a worker's: it comes back as an object whose `run`
+blocks (`Flush`, `Removal`, and `Roll` where the log rolls apart), or is yielded by work in steps (`cutting_to`).
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ from typing import TYPE_CHECKING
 
 from ottla.config import LogConfig
 from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
-from ottla.steps import Steps
+from ottla.steps import DiskSteps, Steps, done_at_once
 from ottla.storage.errors import BadBatch, CorruptLog, OffsetOutsideLog, RollDue, StorageFault
-from ottla.storage.log import retention, rolling, truncation
+from ottla.storage.log import file_changes, retention, rolling, truncation
 from ottla.storage.log.append import AppendResult, Origin
 from ottla.storage.log.durability import Durability
 from ottla.storage.log.epochs import EpochCache
+from ottla.storage.log.file_changes import FileChange
 from ottla.storage.log.flush import Flush
 from ottla.storage.log.indexes import txn_lookup
 from ottla.storage.log.indexes.time_lookup import (
@@ -59,6 +60,7 @@ from ottla.storage.log.retention import Removal
 from ottla.storage.log.rolling import Roll
 from ottla.storage.log.segment import Segment
 from ottla.storage.log.staging import Staging
+from ottla.storage.log.truncation import NOT_LOWERED, Lowering
 
 if TYPE_CHECKING:
     from ottla.storage.cleaner.swap import Swap
@@ -68,8 +70,8 @@ __all__ = ["Flush", "Log", "Removal", "TimestampOffset"]
 
 class Log:
     __slots__ = (
-        *("cleaned_to", "config", "durability", "leader_epochs", "places", "producer_memory", "recovery", "staging"),
-        *("swap", "topic_id", "tp"),
+        *("_is_held_back", "cleaned_to", "config", "durability", "leader_epochs", "places", "producer_memory"),
+        *("recovery", "staging", "swap", "topic_id", "tp", "unfinished"),
     )
 
     def __init__(
@@ -100,6 +102,10 @@ class Log:
         self.cleaned_to = cleaned_to
         #: A cleaned segment that is about to take others' place: one at a time.
         self.swap: Swap | None = None
+        #: What its files have yet to follow (`file_changes.py`), in order. Empty but while a change of them is under
+        #: way, and where a fault has ended one.
+        self.unfinished: list[FileChange] = []
+        self._is_held_back = False
 
     # -- what it is
 
@@ -288,6 +294,7 @@ class Log:
     def prepare_close(self) -> Flush | None:
         """The same before a clean stop, with all that a start after it relies on. `close` does it where it was not."""
         self.discard_staged()
+        done_at_once(self.following())
         self.settle_swap()
         return self.durability.prepare(closing=True)
 
@@ -340,25 +347,35 @@ class Log:
         with self.naming_faults():
             return rolling.roll_due(self.staging, now_ms)
 
-    def expire(self, now_ms: int, high_watermark: int) -> list[Removal]:
+    def may_expire(self, now_ms: int, high_watermark: int) -> bool:
+        """Whether `expiring` may find anything, as far as is known without a look at the disk."""
+        return retention.may_expire(self, now_ms, high_watermark)
+
+    def expiring(self, now_ms: int, high_watermark: int) -> DiskSteps[list[Removal]]:
         """Takes out what retention does not keep, as many segments as are taken at once."""
         self.write_staged()
         with self.naming_faults():
-            return retention.expire(self, now_ms, high_watermark)
+            return (yield from retention.expiring(self, now_ms, high_watermark))
 
-    def end_if_cut_at(self, offset: int) -> int:
-        """Where `truncate_to` would make the log end."""
+    def expire(self, now_ms: int, high_watermark: int) -> list[Removal]:
+        """The same with the caller waiting for the disk: for tests."""
+        return done_at_once(self.expiring(now_ms, high_watermark))
+
+    def cutting_to(self, offset: int, lowering: Lowering = NOT_LOWERED) -> DiskSteps[None]:
+        """Drops the batches that end at or above `offset`. See `truncation.py` for what `lowering` is."""
         with self.naming_faults():
-            return truncation.end_if_cut_at(self, offset)
+            yield from truncation.cutting_to(self, offset, lowering)
+
+    def beginning_anew_at(self, offset: int, lowering: Lowering = NOT_LOWERED) -> DiskSteps[None]:
+        with self.naming_faults():
+            yield from truncation.beginning_anew_at(self, offset, lowering)
 
     def truncate_to(self, offset: int) -> None:
-        """Drops the batches that end at or above `offset`. See `truncation.py` for what the caller does next."""
-        with self.naming_faults():
-            truncation.truncate_to(self, offset)
+        """As `cutting_to`, with the caller waiting for the disk: for where nothing else is served."""
+        done_at_once(self.cutting_to(offset))
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        with self.naming_faults():
-            truncation.truncate_fully_and_start_at(self, offset)
+        done_at_once(self.beginning_anew_at(offset))
 
     def advance_start(self, offset: int, high_watermark: int | None = None) -> None:
         """DeleteRecords: nothing below `offset` is read any more. OffsetOutOfRange above the high watermark."""
@@ -370,14 +387,41 @@ class Log:
             self.places.start_moved(offset)
             self.leader_epochs.start_moved()
 
-    def follow_cut(self) -> None:
-        """The log's end has moved back: everything that reached beyond it follows."""
+    def follow_cut(self, *, keeps_snapshots: bool = True) -> list[str]:
+        """The log's end has moved back: everything that reached beyond it follows. The paths of snapshots that go."""
         offset = self.places.end_offset
         self.durability.cut_at(offset)
         self.cleaned_to = min(self.cleaned_to, offset)
         self.staging.discard()
         self.leader_epochs.cut_at(offset)
-        self.producer_memory.cut_at(offset, is_flushing=self.durability.is_flushing)
+        return self.producer_memory.cut_at(
+            offset, is_flushing=self.durability.is_flushing, keeps_snapshots=keeps_snapshots
+        )
+
+    # -- its files, where it has changed and they are yet to follow
+
+    def begin_change(self, change: FileChange) -> None:
+        """The log has become another in memory: `file_changes.following` is due."""
+        self.unfinished.append(change)
+
+    def change_followed(self, change: FileChange) -> None:
+        self.unfinished.remove(change)
+
+    def changes_stopped(self) -> None:
+        """Files that say something else than the log are not gone on in."""
+        if any(change.holds_back for change in self.unfinished):
+            self.staging.hold_back(self.directory)
+            self.durability.hold()
+            self._is_held_back = True
+        elif self._is_held_back:
+            self.staging.go_on()
+            self.durability.let_go()
+            self._is_held_back = False
+
+    def following(self) -> DiskSteps[None]:
+        """Has the files follow what the log is, where a fault has left that undone."""
+        with self.naming_faults():
+            yield from file_changes.following(self)
 
     # -- the cleaner
 
@@ -393,11 +437,15 @@ class Log:
         if self.swap is swap:
             self.swap = None
 
-    def settle_swap(self) -> None:
-        """Before the log is cut or closed: no cleaned segment stands between two names any more. It may block."""
+    def settling_swap(self) -> DiskSteps[None]:
+        """Before the log is cut or closed: no cleaned segment stands between two names any more."""
         if self.swap is not None:
             with self.naming_faults():
-                self.swap.settle()
+                yield from self.swap.settling()
+
+    def settle_swap(self) -> None:
+        """The same with the caller waiting for the disk."""
+        done_at_once(self.settling_swap())
 
     # -- the end
 

@@ -24,7 +24,7 @@ from ottla.storage.log.segment import INDEX_KINDS, Segment
 
 if TYPE_CHECKING:
     from ottla.ports import File
-    from ottla.storage.log.indexes.indexed_file import IndexWrite
+    from ottla.storage.log.indexes.indexed_file import BesideWrite
     from ottla.storage.log.producers.snapshots import PendingSnapshot
     from ottla.storage.log.staging import Staging
 
@@ -151,7 +151,7 @@ class Roll:
     def __init__(
         self,
         new: Segment,
-        writes: Sequence[IndexWrite],
+        writes: Sequence[BesideWrite],
         snapshot: PendingSnapshot | None,
         *,
         syncs_first: bool,

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from operator import attrgetter
-from typing import Final
+from typing import Final, Self
 
 from ottla.ports import File
+from ottla.records.batch import OFFSET_MAX
 from ottla.storage.errors import DamagedIndex
 from ottla.storage.formats.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX
-from ottla.storage.log.batch_walk import read_header, walk
+from ottla.storage.log.batch_walk import read_header
 from ottla.storage.log.indexes import txn_index
-from ottla.storage.log.indexes.indexed_file import UNKNOWN, IndexedFile, LogContext
-from ottla.storage.log.indexes.offset_index import ENTRY_SIZE
-from ottla.storage.log.indexes.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
-from ottla.storage.log.indexes.txn_file import ENTRIES_A_PIECE, TxnIndexFile
+from ottla.storage.log.indexes.indexed_file import UNKNOWN, BesideWrite, CutTail, IndexedFile, LogContext
+from ottla.storage.log.indexes.txn_file import ENTRIES_A_PIECE, AbortedWrite, TxnIndexFile
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
+from ottla.storage.log.open_files import OpenFiles
 
 #: All that may stand beside a segment's log file under its name.
 INDEX_KINDS: Final = (INDEX, TIME_INDEX, TXN_INDEX)
@@ -28,7 +28,7 @@ _LAST_OFFSET: Final = attrgetter("last_offset")
 
 
 class Segment(IndexedFile):
-    __slots__ = ("_aborted", "_aborted_on_disk", "_first_timestamp")
+    __slots__ = ("_aborted", "_aborted_on_disk", "_aborted_tail", "_first_timestamp", "_modified_ms")
 
     def __init__(
         self,
@@ -41,11 +41,15 @@ class Segment(IndexedFile):
         suffix: str = "",
     ) -> None:
         super().__init__(around, base_offset, size, sealed=sealed, suffix=suffix)
-        #: All, where they are few and were asked for.
+        #: All that the file has, where they are few and were asked for.
         self._aborted: list[AbortedTransaction] | None = None
+        #: Those that are not in the file yet, behind all of its: the next flush or roll writes them.
+        self._aborted_tail: list[AbortedTransaction] = []
         #: Whether there is a file of them: most segments have none, and are not to look for it.
         self._aborted_on_disk = aborted_on_disk
         self._first_timestamp = UNKNOWN
+        #: When the file was last written, for one without a time in its batches; -1 where that was not asked for.
+        self._modified_ms = -1
 
     # -- time
 
@@ -57,44 +61,101 @@ class Segment(IndexedFile):
             self._first_timestamp = read_header(self.file, 0, self.size).max_timestamp
         return self._first_timestamp
 
-    def largest_timestamp(self) -> int:
-        """For retention: the file's own time stands in where no batch has a time."""
-        timestamp = self.max_timestamp()[0]
-        return timestamp if timestamp >= 0 else self.around.disk.modified_ms(self.path())
+    @property
+    def knows_first_timestamp(self) -> bool:
+        """Whether nothing is to be read for it."""
+        return self._first_timestamp != UNKNOWN or self.size == 0
+
+    @property
+    def known_largest_timestamp(self) -> int | None:
+        """For retention: the file's own time stands in where no batch has a time. None where it is to be read first."""
+        if self._max_timestamp >= 0:
+            return self._max_timestamp
+        return self._modified_ms if self._max_timestamp != UNKNOWN and self._modified_ms >= 0 else None
+
+    @property
+    def keeps_largest_timestamp(self) -> bool:
+        """Whether that is known and stays: the file that is written to has another time each time."""
+        return self.known_largest_timestamp is not None and (self._max_timestamp >= 0 or self.sealed)
 
     # -- aborted transactions
 
     @property
     def may_have_aborted(self) -> bool:
         """Whether it is worth a look at `aborted`; reads nothing."""
-        return self._aborted_on_disk or bool(self._aborted)
+        return self._aborted_on_disk or bool(self._aborted_tail)
+
+    @property
+    def knows_aborted(self) -> bool:
+        """Whether nothing is to be read for a look at them."""
+        return self._aborted is not None or not self._aborted_on_disk
 
     def aborted_between(self, offset: int, before: int) -> Generator[list[AbortedTransaction], None, None]:
         """Those whose marker is in this segment and at this offset or behind it, in pieces; of many only those that
         matter to a reader that came before the other. What is appended meanwhile is not among them. Raises
         DamagedIndex, and FileNotFoundError.
         """
-        if not self.may_have_aborted:
-            return
-        if self._aborted is None:
+        # A worker may have written some of these, and not said so yet.
+        tail = list(self._aborted_tail)
+        known_from = tail[0].last_offset if tail else OFFSET_MAX + 1
+        if self._aborted_on_disk and self._aborted is None:
             with self._txn_index() as index:
                 if index.count <= ABORTED_KEPT_MAX:
-                    self._aborted = [entry for piece in index.pieces() for entry in piece]
+                    entries = [entry for piece in index.pieces() for entry in piece]
+                    self._aborted = [entry for entry in entries if entry.last_offset < known_from]
                 else:
-                    yield from index.needed(index.first_ending_at(offset), before)
-                    return
-        kept = self._aborted
-        yield kept[bisect_left(kept, offset, key=_LAST_OFFSET) :]
+                    for piece in index.needed(index.first_ending_at(offset), before):
+                        yield [entry for entry in piece if entry.last_offset < known_from]
+        for kept in (self._aborted or [], tail):
+            if kept:
+                yield kept[bisect_left(kept, offset, key=_LAST_OFFSET) :]
 
     @contextmanager
     def _txn_index(self) -> Iterator[TxnIndexFile]:
-        file = self.around.files.opening(lambda: self.around.disk.open_read_only(self.path(TXN_INDEX)))
+        file = self.found(TXN_INDEX, self.around.disk.open_read_only)
         try:
             yield TxnIndexFile(file, self.base_offset)
         finally:
             file.close()
 
+    def note_aborted(self, entry: AbortedTransaction) -> None:
+        """Behind all others. It is written by the next flush, which comes before the recovery point passes it."""
+        self._aborted_tail.append(entry)
+
+    @property
+    def aborted_waiting(self) -> int:
+        """How many have yet to be written."""
+        return len(self._aborted_tail)
+
+    def aborted_writes(self) -> list[AbortedWrite]:
+        """What brings the file up to date; `indexes_written` then takes note of it."""
+        if not self._aborted_tail:
+            return []
+        return [AbortedWrite(self.around.disk, self.path(TXN_INDEX), self.base_offset, tuple(self._aborted_tail))]
+
+    def index_writes(self, *, complete: bool = True) -> list[BesideWrite]:
+        return [*super().index_writes(complete=complete), *self.aborted_writes()]
+
+    def indexes_written(self, writes: Sequence[BesideWrite]) -> None:
+        super().indexes_written(writes)
+        for write in writes:
+            if isinstance(write, AbortedWrite) and write.path == self.path(TXN_INDEX):
+                self._aborted_written(write.entries)
+
+    def _aborted_written(self, entries: Sequence[AbortedTransaction]) -> None:
+        left = self._aborted_tail
+        known = [entry for entry in entries if left and left[0].last_offset <= entry.last_offset]
+        del left[: len(known)]
+        if self._aborted is None and not self._aborted_on_disk:
+            self._aborted = []
+        if self._aborted is not None:
+            self._aborted += known
+            if len(self._aborted) > ABORTED_KEPT_MAX:
+                self._aborted = None
+        self._aborted_on_disk = True
+
     def add_aborted(self, entry: AbortedTransaction) -> None:
+        """At a start, with the caller waiting for the disk: unless the file has it."""
         count = 0
         try:
             if self._aborted is not None:
@@ -142,6 +203,7 @@ class Segment(IndexedFile):
             with suppress(FileNotFoundError):
                 self.around.disk.remove(self.path(TXN_INDEX))
         self._aborted, self._aborted_on_disk = None, bool(entries)
+        self._aborted_tail.clear()
 
     # -- change
 
@@ -150,35 +212,20 @@ class Segment(IndexedFile):
         self.close()
         self.sealed = False
 
-    def truncate(self, position: int, offset: int) -> None:
-        """Cuts the log file at a batch's beginning, and the indexes with it."""
-        offsets, times = self.offsets, self.times
-        self.file.truncate(position)
-        self.size = position
-        self.synced = min(self.synced, position)
-        offsets.truncate(offset - self.base_offset)
-        times.truncate(offset - self.base_offset)
-        self._cut_beside(INDEX, offsets.persisted * ENTRY_SIZE)
-        self._cut_beside(TIME_INDEX, times.persisted * TIME_ENTRY_SIZE)
-        self.cut_aborted(offset)
-        # The tail behind the last entry has to be looked at again, as it may hold the largest timestamp.
-        start = offsets.positions[-1] if offsets.positions else 0
-        self._max_timestamp = times.timestamps[-1] if times.timestamps else -1
-        self._max_timestamp_offset = self.base_offset + times.offsets[-1] if times.timestamps else -1
-        for _, header in walk(self.file, start, position):
-            if header.max_timestamp > self._max_timestamp:
-                self._max_timestamp, self._max_timestamp_offset = header.max_timestamp, header.last_offset
-        self._since_index = position - start
+    def end_before(self, position: int, end_offset: int, tail: CutTail) -> None:
+        super().end_before(position, end_offset, tail)
         self._first_timestamp = UNKNOWN
+        self._aborted = None
+        self._aborted_tail = [entry for entry in self._aborted_tail if entry.last_offset < end_offset]
 
-    def _cut_beside(self, kind: str, size: int) -> None:
-        disk = self.around.disk
-        if disk.exists(self.path(kind)) and disk.size(self.path(kind)) > size:
-            self.write_beside(kind, b"", size)
+    def aborted_were_cut(self, twin: Segment) -> None:
+        """A worker has cut the file of the aborted transactions, or removed it where none is left."""
+        self._aborted, self._aborted_on_disk = None, twin._aborted_on_disk
 
     def seal(self) -> None:
         """The log goes on in another segment: the indexes are complete, and their files are written."""
         self.sealed = True
+        self._modified_ms = -1
 
     def takes_file(self, file: File) -> None:
         """Its log file has just been made, and is open."""
@@ -187,19 +234,52 @@ class Segment(IndexedFile):
         self._file = file
         self._note_open()
 
-    def set_aside(self) -> None:
-        """Marks the files as deleted; what was opened stays readable to holders of a lease."""
-        self.close()
-        self._offsets = self._times = None
-        disk = self.around.disk
-        for kind in (LOG, *INDEX_KINDS):
-            with suppress(FileNotFoundError):
-                disk.rename(self.path(kind), self.path(kind, DELETED))
+    def paths(self, suffix: str = "") -> list[str]:
+        """All files that it may have, the log file last."""
+        return [self.path(kind, suffix) for kind in (*INDEX_KINDS, LOG)]
+
+    def names_aside(self) -> list[tuple[str, str]]:
+        """Its files' names, and those of files that are to go: that of the log first."""
+        return [(self.path(kind), self.path(kind, DELETED)) for kind in (LOG, *INDEX_KINDS)]
 
     def remove(self) -> None:
-        """Deletes the files at once."""
-        self.close()
-        self._offsets = self._times = None
-        for kind in (*INDEX_KINDS, LOG):
+        """Deletes the files at once, with the caller waiting for it."""
+        self.leave()
+        for path in self.paths():
             with suppress(FileNotFoundError):
-                self.around.disk.remove(self.path(kind))
+                self.around.disk.remove(path)
+
+    # -- what workers do
+
+    def twin(self) -> Segment:
+        """The same files for a worker, which opens them anew, and closes it. Indexes that are in memory are shared."""
+        around = self.around._replace(files=OpenFiles())
+        twin = Segment(
+            around,
+            self.base_offset,
+            self.size,
+            sealed=self.sealed,
+            aborted_on_disk=self._aborted_on_disk,
+            suffix=self.suffix,
+        )
+        twin.next_suffix = self.next_suffix
+        twin._offsets, twin._times, twin._since_index = self._offsets, self._times, self._since_index
+        twin._max_timestamp, twin._max_timestamp_offset = self._max_timestamp, self._max_timestamp_offset
+        twin._first_timestamp = self._first_timestamp
+        twin._aborted, twin._aborted_tail = self._aborted, list(self._aborted_tail)
+        return twin
+
+    def adopt(self, twin: Self) -> None:
+        super().adopt(twin)
+        if self.size == twin.size and self._first_timestamp == UNKNOWN:
+            self._first_timestamp = twin._first_timestamp
+        if self.size == twin.size:
+            self._modified_ms = twin._modified_ms
+
+    def load(self) -> None:
+        """Of a twin: opens the file, and reads all that may be asked for without a look at the batches."""
+        if self.size:
+            _ = self.file, self.offsets, self.times
+            self.first_timestamp()
+        if self.max_timestamp()[0] < 0:
+            self._modified_ms = self.found(LOG, self.around.disk.modified_ms)

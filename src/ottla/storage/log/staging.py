@@ -398,13 +398,11 @@ class Staging:
         for epoch, offset in self._staged_epochs:
             self.leader_epochs.cache.assign(epoch, offset)
         self._staged_epochs.clear()
-        aborted = list(self._staged_aborted)
-        self._staged_aborted.clear()
-        try:
-            for entry in aborted:
-                segment.add_aborted(entry)
-        except OSError as error:
-            raise StorageFault.of(segment.path(), error) from error
+        for entry in self._staged_aborted:
+            segment.note_aborted(entry)
+        if self._staged_aborted:
+            self._staged_aborted.clear()
+            self.durability.aborted_waits()
 
     def _write_failed(self, segment: Segment, error: Exception) -> StorageFault | None:
         """What the disk refused, in storage's words; None for a fault of ours after which the log is as it was."""

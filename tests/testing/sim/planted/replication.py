@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from ottla.replication.isr import InSyncReplicas
 from ottla.replication.isr_changes import IsrChanges
 from ottla.replication.journal import PartitionJournal
 from ottla.replication.leader import Leader
+from ottla.steps import DiskSteps
 from ottla.storage.log.append import Origin
 from ottla.storage.log.epochs import EpochCache
 from ottla.storage.log.log import Log
@@ -38,11 +40,12 @@ def truncated_to_the_watermark(patch: Patch) -> None:
 
 
 def never_truncated(patch: Patch) -> None:
-    def kept(follower: Follower, leader_epoch: int, leader_end: int) -> int:
+    def kept(follower: Follower, leader_epoch: int, leader_end: int) -> DiskSteps[int]:
         del leader_epoch, leader_end
+        yield None
         return follower.log.end_offset
 
-    patch.setattr(Follower, "truncate_to_leader", kept)
+    patch.setattr(Follower, "cutting_to_leader", kept)
 
 
 def later_terms_taken(patch: Patch) -> None:
@@ -154,16 +157,14 @@ def unfenced_fetches(patch: Patch) -> None:
 def cut_where_the_leader_says(patch: Patch) -> None:
     """Before KIP-279: the follower cuts at the leader's end alone, though its own log left that leader epoch before."""
 
-    def cut(follower: Follower, leader_epoch: int, leader_end: int) -> int:
+    def cut(follower: Follower, leader_epoch: int, leader_end: int) -> DiskSteps[int]:
         log = follower.log
         if leader_epoch >= 0 and 0 <= leader_end < log.end_offset:
-            end = log.end_if_cut_at(leader_end)
-            follower._truncating(follower.tp, end)
-            log.truncate_to(end)
+            yield from log.cutting_to(leader_end, partial(follower._lowering, follower.tp))
             follower.high_watermark = min(follower.high_watermark, log.end_offset)
         return log.end_offset
 
-    patch.setattr(Follower, "truncate_to_leader", cut)
+    patch.setattr(Follower, "cutting_to_leader", cut)
 
 
 def diverging_by_the_end_alone(patch: Patch) -> None:

@@ -6,9 +6,10 @@ segment that is never read holds no file open and no index in memory.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
 from ottla.ports import Disk, File
 from ottla.records.batch import BatchHeader
@@ -21,6 +22,7 @@ from ottla.storage.log.indexes.time_index import TimeIndex
 from ottla.storage.log.open_files import OpenFiles
 
 Warn = Callable[[str], None]
+T = TypeVar("T")
 
 #: A timestamp that has not been looked for yet.
 UNKNOWN: Final = -2
@@ -36,6 +38,17 @@ class LogContext(NamedTuple):
     files: OpenFiles
     index_interval_bytes: int
     warn: Warn
+
+
+class BesideWrite(Protocol):
+    """What brings a file beside the log up to date."""
+
+    @property
+    def path(self) -> str: ...
+
+    def run(self) -> None:
+        """Blocks. Raises OSError, and may be done again."""
+        ...
 
 
 class IndexWrite(NamedTuple):
@@ -67,6 +80,16 @@ class BatchPlace(NamedTuple):
     next_offset: int
 
 
+class CutTail(NamedTuple):
+    """What stands behind the last index entry of a file that is cut."""
+
+    #: Where that entry's batch begins; 0 where there is no entry.
+    start: int
+    #: The largest timestamp up to the cut (-1: none), and the last offset of the batch that has it.
+    max_timestamp: int
+    max_timestamp_offset: int
+
+
 class IndexedFile:
     __slots__ = (
         "_file",
@@ -78,6 +101,7 @@ class IndexedFile:
         "_times",
         "around",
         "base_offset",
+        "next_suffix",
         "sealed",
         "size",
         "suffix",
@@ -90,6 +114,8 @@ class IndexedFile:
         self.base_offset = base_offset
         #: Behind the names of its files while the cleaner is not done with it.
         self.suffix = suffix
+        #: What a worker is about to put in its place; None where none is.
+        self.next_suffix: str | None = None
         #: Bytes of whole batches. The file may be longer only while an append goes on.
         self.size = size
         #: How many of them are known to be on the medium. synced <= size
@@ -124,7 +150,7 @@ class IndexedFile:
     def _open_file(self) -> File:
         disk = self.around.disk
         opens = disk.open_read_only if self.sealed else disk.open
-        self._file = file = self.around.files.opening(lambda: opens(self.path()))
+        self._file = file = self.found(LOG, opens)
         self._note_open()
         return file
 
@@ -161,13 +187,39 @@ class IndexedFile:
         if file is not None:
             file.close()
 
+    def goes_on_with(self, file: File) -> None:
+        """Its log file, opened anew; it takes the place of the one that is open."""
+        self.close()
+        self.used = True
+        self._file = file
+        self._note_open()
+
+    def leave(self) -> None:
+        """It is part of the log no more; what was opened stays readable to holders of a lease."""
+        self.close()
+        self._offsets = self._times = None
+
     def keep_in(self, around: LogContext) -> None:
         """From now on what surrounds it is this."""
         self.around = around
 
+    def is_renamed_to(self, suffix: str) -> None:
+        """A worker gives its files this behind their names: until `named`, they have the one name or the other."""
+        self.next_suffix = suffix
+
     def named(self, suffix: str) -> None:
         """Its files have this behind their names by now."""
-        self.suffix = suffix
+        self.suffix, self.next_suffix = suffix, None
+
+    def found(self, kind: str, opens: Callable[[str], T]) -> T:
+        """What opens a file by its path; raises FileNotFoundError where there is none."""
+        later = self.next_suffix
+        if later is not None:
+            with suppress(FileNotFoundError):
+                return self.around.files.opening(lambda: opens(self.path(kind)))
+            path = f"{self.around.directory}/{format_segment_file(self.base_offset, kind, later)}"
+            return self.around.files.opening(lambda: opens(path))
+        return self.around.files.opening(lambda: opens(self.path(kind)))
 
     # -- the medium
 
@@ -255,7 +307,7 @@ class IndexedFile:
         if self.size == 0:
             return b""
         try:
-            return self.around.files.opening(lambda: self.around.disk.read_file(self.path(kind)))
+            return self.found(kind, self.around.disk.read_file)
         except FileNotFoundError:
             raise DamagedIndex("it is missing") from None
 
@@ -265,7 +317,7 @@ class IndexedFile:
         index = self.forget_indexes()
         for position, header in walk(self.file, 0, self.size):
             self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
-        if self.sealed:
+        if self.sealed and self.next_suffix is None:
             # In vain on a full disk; the one in memory serves all the same.
             with suppress(OSError):
                 self.write_indexes()
@@ -286,6 +338,53 @@ class IndexedFile:
         self._max_timestamp = times.timestamps[-1] if times.timestamps else -1
         self._max_timestamp_offset = self.base_offset + times.offsets[-1] if times.timestamps else -1
         self._since_index = self.around.index_interval_bytes + 1
+
+    # -- what workers do
+
+    def adopt(self, twin: Self) -> None:
+        """Takes over what a worker has loaded for it, where nobody has loaded it here meanwhile."""
+        if self.size != twin.size:
+            return
+        if self._offsets is None and twin._offsets is not None:
+            self._offsets, self._since_index = twin._offsets, twin._since_index
+        if self._times is None and twin._times is not None:
+            self._times = twin._times
+        if self._max_timestamp == UNKNOWN:
+            self._max_timestamp, self._max_timestamp_offset = twin._max_timestamp, twin._max_timestamp_offset
+        if self._file is None and twin._file is not None:
+            self._file, twin._file = twin._file, None
+        if self.is_open:
+            self.used = True
+            self._note_open()
+
+    def tail_before(self, position: int, end_offset: int) -> CutTail:
+        """What stands behind the last index entry, were the file cut at `position`, where `end_offset` begins."""
+        offsets, times = self.offsets, self.times
+        number = offsets.floor(end_offset - 1 - self.base_offset)
+        start = offsets.positions[number] if number >= 0 else 0
+        known = bisect_left(times.offsets, max(end_offset - self.base_offset, 0)) - 1
+        largest = times.timestamps[known] if known >= 0 else -1
+        at = self.base_offset + times.offsets[known] if known >= 0 else -1
+        for _, header in walk(self.file, start, position):
+            if header.max_timestamp > largest:
+                largest, at = header.max_timestamp, header.last_offset
+        return CutTail(start, largest, at)
+
+    def end_before(self, position: int, end_offset: int, tail: CutTail) -> None:
+        """It ends at `position` from now on, where a batch begins; its files are yet to follow."""
+        self.size = position
+        self.synced = min(self.synced, position)
+        self.offsets.truncate(end_offset - self.base_offset)
+        self.times.truncate(end_offset - self.base_offset)
+        self._max_timestamp, self._max_timestamp_offset = tail.max_timestamp, tail.max_timestamp_offset
+        self._since_index = position - tail.start
+
+    def index_sizes(self) -> list[tuple[str, int]]:
+        """The paths of both index files, and how long they may be at most."""
+        entries = (
+            (0, 0) if self._offsets is None or self._times is None else (self._offsets.persisted, self._times.persisted)
+        )
+        return [(self.path(INDEX), entries[0] * ENTRY_SIZE), (self.path(TIME_INDEX), entries[1] * TIME_ENTRY_SIZE)]
 
     def forget_indexes(self) -> OffsetIndex:
         """Starts both anew, as for a segment without batches."""
@@ -342,7 +441,7 @@ class IndexedFile:
             self.around.files.opening(write.run)
         self.indexes_written(writes)
 
-    def index_writes(self, *, complete: bool = True) -> list[IndexWrite]:
+    def index_writes(self, *, complete: bool = True) -> Sequence[BesideWrite]:
         """What brings the files of both indexes up to date; `indexes_written` then takes note of it.
 
         `complete`: no batch follows for now, so the time index ends with the largest timestamp. One caller at a time:
@@ -356,7 +455,7 @@ class IndexedFile:
         if complete:
             timestamp, offset = self.max_timestamp()
             times.append_if_later(timestamp, offset - self.base_offset)
-        writes = []
+        writes: list[BesideWrite] = []
         if offsets.persisted < len(offsets) or not offsets:
             position = offsets.persisted * ENTRY_SIZE
             writes.append(IndexWrite(self.around.disk, self.path(INDEX), offsets.encode(offsets.persisted), position))
@@ -366,9 +465,11 @@ class IndexedFile:
             writes.append(IndexWrite(self.around.disk, self.path(TIME_INDEX), data, position))
         return writes
 
-    def indexes_written(self, writes: Sequence[IndexWrite]) -> None:
+    def indexes_written(self, writes: Sequence[BesideWrite]) -> None:
         """The files hold these."""
         for write in writes:
+            if not isinstance(write, IndexWrite):
+                continue
             end = write.position + len(write.data)
             if write.path == self.path(INDEX) and self._offsets is not None:
                 self._offsets.persisted = max(self._offsets.persisted, min(end // ENTRY_SIZE, len(self._offsets)))
@@ -376,7 +477,10 @@ class IndexedFile:
                 self._times.persisted = max(self._times.persisted, min(end // TIME_ENTRY_SIZE, len(self._times)))
 
     def write_beside(self, kind: str, data: bytes, position: int) -> None:
-        self.around.files.opening(IndexWrite(self.around.disk, self.path(kind), data, position).run)
+        self.write_at(self.path(kind), data, position)
+
+    def write_at(self, path: str, data: bytes, position: int) -> None:
+        self.around.files.opening(IndexWrite(self.around.disk, path, data, position).run)
 
     # -- look-up
 

@@ -7,14 +7,40 @@ bisecting the file. Each entry that is looked at is checked, and must lie betwee
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
-from ottla.ports import File
+from ottla.ports import Disk, File
 from ottla.storage.errors import DamagedIndex
-from ottla.storage.log.indexes.txn_index import ENTRY, VERSION, AbortedTransaction, decode
+from ottla.storage.log.indexes.txn_index import ENTRY, VERSION, AbortedTransaction, decode, encode
 
 #: Decoded at once: 17 KB, a third of a millisecond.
 ENTRIES_A_PIECE: Final = 512
+
+
+class AbortedWrite(NamedTuple):
+    """Entries that a file is to have behind its others, for a worker: those that it has already are left out."""
+
+    disk: Disk
+    path: str
+    base_offset: int
+    entries: tuple[AbortedTransaction, ...]
+
+    def run(self) -> None:
+        """Blocks. Raises OSError, and may be done again."""
+        file = self.disk.open(self.path, create=True)
+        try:
+            size = file.size() - file.size() % ENTRY.size  # a write may have been cut short
+            last = -1
+            if size:
+                (known,) = decode(file.read(ENTRY.size, size - ENTRY.size), self.base_offset)
+                last = known.last_offset
+            left = [entry for entry in self.entries if entry.last_offset > last]
+            if left:
+                file.write(encode(left), size)
+        except DamagedIndex:
+            pass  # the next look into it makes it anew from the log, these entries included
+        finally:
+            file.close()
 
 
 class TxnIndexFile:

@@ -11,12 +11,13 @@ and at or below the log's end.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from ottla.storage.log.opening.loading import load_producers
 from ottla.storage.log.places import Places
 from ottla.storage.log.producers.producer_state import ProducerStates
-from ottla.storage.log.producers.snapshots import PendingSnapshot, Snapshots, replay
+from ottla.storage.log.producers.snapshots import PendingSnapshot, Snapshots
 
 
 class ProducerMemory:
@@ -91,32 +92,40 @@ class ProducerMemory:
 
     def settle(self) -> None:
         """No flush reads the frozen state any more. What was not written, or is not true any more, never was."""
+        for path in self._settled():
+            with suppress(FileNotFoundError):
+                self.snapshots.around.disk.remove(path)
+
+    def _settled(self) -> list[str]:
+        """The same, but for a file that is to be removed: its path."""
         pending, self.pending = self.pending, None
         if pending is None:
-            return
+            return []
         pending.thaw()
         if pending.is_written and not pending.is_void:
             self.snapshots.taken(pending.offset, pending.superseded)
-        elif pending.is_begun:
-            with suppress(FileNotFoundError):
-                self.snapshots.around.disk.remove(pending.path)
+            return []
+        return [pending.path] if pending.is_begun else []
 
     # -- the log has changed
 
-    def segments_gone(self, base_offset: int) -> None:
-        """All segments below have gone, and their snapshots go with them."""
-        self.snapshots.remove([offset for offset in self.snapshots.offsets if offset < base_offset])
+    def segments_gone(self, base_offset: int) -> list[str]:
+        """All segments below have gone, and their snapshots go with them: the paths of those."""
+        return self.snapshots.forget([offset for offset in self.snapshots.offsets if offset < base_offset])
 
-    def cut_at(self, offset: int, *, is_flushing: bool) -> None:
-        """The log has been cut, and the state goes back to where it was there. `is_flushing`: a flush has the pending
-        snapshot, and is to be done with it first."""
+    def cut_at(self, offset: int, *, is_flushing: bool, keeps_snapshots: bool = True) -> list[str]:
+        """The log has been cut: the paths of what is to be removed. `return_to` follows. `is_flushing`: a flush has the
+        pending snapshot, and is to be done with it first."""
+        gone: list[str] = []
         if self.pending is not None:
             self.pending.make_void()
             if not is_flushing:
-                self.settle()
-        self.snapshots.remove([each for each in self.snapshots.offsets if each > offset])
-        places = self._places
-        states = ProducerStates(places.tp)
-        known = self.snapshots.restore(states, offset, self.opened_ms)
-        replay(states, places.segments, max(known, places.start_offset), offset, self.opened_ms)
+                gone += self._settled()
+        return gone + self.snapshots.forget(
+            [each for each in self.snapshots.offsets if each > offset or not keeps_snapshots]
+        )
+
+    def return_to(self, states: ProducerStates, snapshots: Sequence[int]) -> None:
+        """The state is what it was where the log ends now; and the snapshots that were sound."""
         self.loaded = states
+        self.snapshots.keep_only(snapshots)

@@ -82,12 +82,22 @@ class Snapshots:
             self.offsets = tuple(sorted((*self.offsets, offset)))
 
     def remove(self, gone: Collection[int]) -> None:
-        for offset in gone:
+        """With the caller waiting for the disk."""
+        for path in self.forget(gone):
             with suppress(FileNotFoundError):
-                self.around.disk.remove(self.path(offset))
+                self.around.disk.remove(path)
+
+    def forget(self, gone: Collection[int]) -> list[str]:
+        """These are to be removed: their paths."""
         if gone:
             removed = frozenset(gone)
             self.offsets = tuple(offset for offset in self.offsets if offset not in removed)
+        return [self.path(offset) for offset in gone]
+
+    def keep_only(self, sound: Sequence[int]) -> None:
+        """All others were damaged, and are gone."""
+        known = frozenset(sound)
+        self.offsets = tuple(offset for offset in self.offsets if offset in known)
 
 
 class PendingSnapshot:
