@@ -9,10 +9,10 @@ setup(
             [f"src/ottla/native/{name}.c"],
             extra_compile_args=["-O2", "-Wall", "-Wextra"],
             py_limited_api=True,
-            depends=["src/ottla/native/crc32c.h"],
+            depends=["src/ottla/native/crc32c.h", "src/ottla/native/varints.h"],
             optional=True,
         )
-        for name in ("batches", "columns", "followed", "keys", "lane", "records")
+        for name in ("batches", "columns", "dumped", "followed", "keys", "lane", "records")
     ],
     # One build serves Python 3.11 and all that follow.
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ottla import java_properties
+from ottla.config import Config
 from ottla.local_cluster.layout import BrokerPlan, Wishes, bound, planned, tree_directory, write
 
 HOST = "127.0.0.1"
@@ -90,3 +91,11 @@ def test_a_property_file_says_what_a_broker_is_started_with(tmp_path: Path) -> N
         assert words[:3] == ["broker", "--config", plan.config_path]
         assert f"broker.id={plan.id}" in words
     assert said["ottla.metrics.port"] == "9002"
+
+
+def test_nobody_is_warned_of_properties_that_nobody_set(tmp_path: Path) -> None:
+    """A broker says what of its file has no effect: what stands there for its own sake is no news to anybody."""
+    for plan in plans(tmp_path, properties={"transaction.state.log.min.isr": "1"}):
+        config = Config.parse(plan.properties)
+        assert (config.warnings, config.without_effect) == ((), ("transaction.state.log.min.isr",))
+        assert plan.properties["offsets.topic.replication.factor"] == "3"

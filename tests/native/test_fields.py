@@ -1,4 +1,4 @@
-"""What `lane.c` and `followed.c` know of frames and batches is what `protocol/` and `records/` say."""
+"""What `lane.c`, `followed.c` and `dumped.c` know of frames and batches is what `protocol/` and `records/` say."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from ottla.protocol import fields
 from ottla.protocol.generated.catalogue import ApiKey
 from ottla.protocol.hot import produce_template
 from ottla.records import batch, plain, record
-from ottla.records.compression import UNFOLDS_MAX
+from ottla.records.compression import NAMES, UNFOLDS_MAX
 from ottla.server.connection import SLOTS_MAX
+from ottla.storage.dump.rising_order import OUT_OF_LINE_MAX
 
 SOURCE = Path(ottla.native.__file__).with_name("lane.c").read_text()
 OF_FOLLOWERS = Path(ottla.native.__file__).with_name("followed.c").read_text()
+OF_DUMPS = Path(ottla.native.__file__).with_name("dumped.c").read_text()
 #: Bounds of its own, which nothing outside knows.
 OWN = {"PY_SSIZE_T_CLEAN", "Py_LIMITED_API", "MSG_NOSIGNAL", "PROCESSOR_HAS_CRC32C", "crc32c_by_processor"} | {
     "ANSWER_MAX",
     "KEPT_MAX",
     "TAKEN",
+    *("PUT", "WORDS_MAX", "TEXT_MIN", "TEXT_ENOUGH", "DIGITS_MAX"),
 }
 
 
@@ -75,6 +78,14 @@ def test_numbers_of_what_followers_fetch() -> None:
     found = {name: int(text, 0) for name, text in defined(OF_FOLLOWERS).items() if name not in OWN}
     assert found == {name: getattr(batch, name) for name in found}
     assert batch.BASE_OFFSET_AT == 0
+
+
+def test_numbers_of_what_is_dumped() -> None:
+    found = {name: int(text.strip("()"), 0) for name, text in defined(OF_DUMPS).items() if name not in OWN}
+    assert found.pop("OUT_OF_LINE_MAX") == OUT_OF_LINE_MAX
+    (names,) = re.findall(r"codec_names\[CODEC_MAX \+ 1\] = \{([^}]*)\}", OF_DUMPS)
+    assert [name.strip().strip('"') for name in names.split(",")] == [NAMES[codec] for codec in sorted(NAMES)]
+    assert found == {name: getattr(batch, name) for name in found}
 
 
 def test_no_place_is_written_as_a_number() -> None:

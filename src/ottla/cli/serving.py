@@ -30,7 +30,7 @@ def configured(
         return Config.parse({**properties, **explicit}, env=environment, defaults=defaults)
     except ConfigError as error:
         wanted = {**properties, **properties_from(environment), **explicit}.get(_JSON, "")
-        raise _refused(str(error), json=wanted.strip().lower() == "true") from error
+        raise refused(str(error), json=wanted.strip().lower() == "true") from error
 
 
 def run_broker(
@@ -52,7 +52,7 @@ def run_broker(
             raise CommandFault(str(fault)) from fault
         return FAILED
     except (StartFault, ConfigError, DirectoryError, CoordinationError, OSError) as fault:
-        raise _refused(_reason(fault, port_hint), json=config.observe.log_json) from fault
+        raise refused(_reason(fault, port_hint), json=config.observe.log_json) from fault
     return OK
 
 
@@ -106,7 +106,7 @@ def _reason(fault: Exception, port_hint: str) -> str:
     return str(fault)
 
 
-def _refused(reason: str, *, json: bool) -> CommandFault:
+def refused(reason: str, *, json: bool) -> CommandFault:
     """One line for a person; or for whatever reads a log of JSON lines, one event in it."""
     if not json:
         return CommandFault(reason)

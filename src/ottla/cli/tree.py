@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ottla.cli.faults import OK, CommandFault, UsageFault
+from ottla.cli.faults import OK, CommandFault, SaidFault, UsageFault
 from ottla.cli.numbers import milliseconds, port_number
 
 if TYPE_CHECKING:
@@ -60,9 +60,14 @@ def run(options: argparse.Namespace) -> int:
     limits = _limits(options)
     logs.configure(level=options.log_level or "INFO", json=options.json_logs)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(
-            _serve(os.path.abspath(options.dir), host, port, limits, end_with_input=options.end_with_input)
-        )
+        work = _serve(os.path.abspath(options.dir), host, port, limits, end_with_input=options.end_with_input)
+        try:
+            return runner.run(work)
+        except CommandFault as fault:
+            if not options.json_logs:
+                raise
+            logs.logger("tree").error("the tree had to end", reason=str(fault))
+            raise SaidFault(str(fault)) from fault
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -12,10 +13,11 @@ from typing import Final
 
 from ottla import logs
 from ottla.broker.broker import StartFault
-from ottla.cli.faults import OK, CommandFault, UsageFault
-from ottla.cli.serving import make_topics
+from ottla.cli.faults import OK, SaidFault, UsageFault
+from ottla.cli.serving import configured, make_topics, refused
+from ottla.config.cluster_defaults import up_defaults
 from ottla.config.environment import default_data_directory
-from ottla.local_cluster.layout import Wishes
+from ottla.local_cluster.layout import Wishes, listened_on
 from ottla.local_cluster.member import StartFailed
 from ottla.local_cluster.supervisor import LocalCluster
 
@@ -34,11 +36,43 @@ def run_cluster(
 ) -> int:
     """`host` and `port` are the first broker's."""
     wishes = _wishes(options, explicit, host, port)
+    _check_tree(options.zookeeper)
+    # What each broker would say of it is said once, and before anything is started.
+    json = configured({}, explicit, up_defaults(wishes.brokers)).observe.log_json
+    wishes = wishes._replace(json_logs=json)
     try:
-        asyncio.run(_serve(wishes, options.zookeeper, topics, json=bool(options.json_logs)))
-    except (StartFailed, StartFault, OSError) as fault:
-        raise CommandFault(str(fault)) from fault
+        _check_address(wishes)
+        asyncio.run(_serve(wishes, options.zookeeper, topics, json=json))
+    except StartFailed as fault:
+        if json and str(fault).startswith("{"):  # an event of that process, which was passed on
+            raise SaidFault(str(fault)) from fault
+        raise refused(str(fault), json=json) from fault
+    except (StartFault, OSError) as fault:
+        raise refused(str(fault), json=json) from fault
     return OK
+
+
+def _check_tree(address: str | None) -> None:
+    from ottla.coordination.zookeeper.addresses import BadConnectString, parse_connect_string
+
+    if address is not None:
+        try:
+            parse_connect_string(address)
+        except BadConnectString as fault:
+            raise UsageFault(f"--zookeeper: {fault}") from fault
+
+
+def _check_address(wishes: Wishes) -> None:
+    """The first broker's: the others take what is free. Raises StartFault."""
+    try:
+        listened_on(wishes.host, wishes.port)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            step = "choose another port with --port N, or --port 0 for a free one"
+        else:
+            step = "name an address of this host with --host, or leave it out for 127.0.0.1"
+        at = f"{wishes.host}:{wishes.port}"
+        raise StartFault(f"cannot listen on {at}: {error.strerror or error}; {step}") from error
 
 
 def _wishes(options: argparse.Namespace, explicit: Mapping[str, str], host: str, port: int) -> Wishes:

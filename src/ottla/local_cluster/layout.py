@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from ottla.config.cluster_defaults import up_defaults
+from ottla.config.definitions import broker_definitions
 from ottla.java_properties import BadEscape, decode, encode
 
 #: Brokers of one cluster on one host. Each is a process of its own.
@@ -55,6 +56,8 @@ class Wishes(NamedTuple):
     properties: Mapping[str, str]
     #: The first broker's; the others serve theirs on the next ones. None: no metrics.
     metrics_port: int | None = None
+    #: Whether each line of the log is a JSON object; for the tree, which has no properties.
+    json_logs: bool = False
 
 
 def tree_directory(first_log_dir: str) -> str:
@@ -62,9 +65,12 @@ def tree_directory(first_log_dir: str) -> str:
 
 
 def planned(wishes: Wishes, zookeeper: str, *, own_tree: bool = True) -> Iterator[BrokerPlan]:
-    """The brokers, in order; nothing is written yet. `zookeeper` is where their tree is."""
+    """The brokers, in order; nothing is written yet. `zookeeper` is where their tree is.
+
+    Raises OSError where nobody can listen on the host.
+    """
     first = wishes.first_log_dir
-    defaults = {**up_defaults(wishes.brokers), **(OWN_TREE if own_tree else {})}
+    defaults = {**_with_effect(up_defaults(wishes.brokers)), **(OWN_TREE if own_tree else {})}
     directories = [first, *(f"{first}-{number}" for number in range(2, wishes.brokers + 1))]
     taken: set[int] = set()
     for number, (broker_id, directory) in enumerate(zip(_ids(directories), directories, strict=True)):
@@ -80,6 +86,12 @@ def planned(wishes: Wishes, zookeeper: str, *, own_tree: bool = True) -> Iterato
         if wishes.metrics_port is not None:
             own["ottla.metrics.port"] = str(wishes.metrics_port and wishes.metrics_port + number)
         yield BrokerPlan(broker_id, own, {**defaults, **wishes.properties, **own}, path)
+
+
+def _with_effect(properties: Mapping[str, str]) -> dict[str, str]:
+    """A broker says at its start what of its file has no effect, and these the user did not write there."""
+    known = broker_definitions()
+    return {name: value for name, value in properties.items() if known[name].has_effect}
 
 
 def write(plan: BrokerPlan) -> None:
@@ -114,7 +126,7 @@ def _port(wishes: Wishes, number: int, config_path: str, taken: set[int]) -> int
     for port in (*([int(before)] if before.isdecimal() else []), *near):
         if 0 < port < 65536 and port not in taken and bound(wishes.host, port):
             return port
-    while (port := bound(wishes.host, 0)) in taken:
+    while (port := listened_on(wishes.host, 0)) in taken:
         pass
     return port
 
@@ -128,12 +140,17 @@ def _properties(path: str) -> dict[str, str]:
 
 
 def bound(host: str, port: int) -> int:
-    """A port that was free just now: this one, or any for 0; 0 where it is not."""
+    """As `listened_on`, but 0 where nobody can listen there."""
+    try:
+        return listened_on(host, port)
+    except OSError:
+        return 0
+
+
+def listened_on(host: str, port: int) -> int:
+    """A port that was free just now: this one, or any for 0. Raises OSError."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host.strip("[]"), port))
-        except OSError:
-            return 0
+        probe.bind((host.strip("[]"), port))
         found: int = probe.getsockname()[1]
         return found

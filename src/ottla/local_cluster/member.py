@@ -22,6 +22,8 @@ log_event = logs.logger("up")
 
 #: What stands before the address that a process prints once it can be reached: a broker, or the tree.
 LISTENING: Final = " listening on "
+#: Before the one line that a verb of ours ends with: whoever reports it has a name of its own.
+_OUR_NAME: Final = "ottla: "
 #: Between the end of a process and its next start: at once after a long life, then longer.
 PAUSE_S: Final = 0.1
 PAUSE_S_MAX: Final = 10.0
@@ -111,7 +113,8 @@ class Member:
                 self._passed_on(self.name, line)
             else:
                 # Its start may fail, and then the last line says why.
-                self._last_words = line.decode(errors="replace").strip() or self._last_words
+                said = line.decode(errors="replace").strip().removeprefix(_OUR_NAME)
+                self._last_words = said or self._last_words
                 self._passed_on(self.name, line)
 
     @property

@@ -57,7 +57,8 @@ class LocalCluster:
             raise
 
     async def _start_tree(self) -> str:
-        words = ("tree", "--dir", tree_directory(self._wishes.first_log_dir), "--end-with-input", "--listen")
+        form = ["--json-logs"] if self._wishes.json_logs else []
+        words = ("tree", *form, "--dir", tree_directory(self._wishes.first_log_dir), "--end-with-input", "--listen")
         tree = self.tree = Member("tree", ottla(*words, f"{_TREE_HOST}:0"), self._passed_on)
         tree.start()
         address = await tree.address

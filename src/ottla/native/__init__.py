@@ -47,6 +47,11 @@ def compiled_columns() -> ModuleType | None:
     return _compiled("columns")
 
 
+def compiled_dumped() -> ModuleType | None:
+    """The module that checks batches for a dump, and writes their lines, or None where nothing is compiled."""
+    return _compiled("dumped")
+
+
 def compiled_keys() -> ModuleType | None:
     """The module that reads and notes keys for the log cleaner, or None where nothing is compiled."""
     return _compiled("keys")

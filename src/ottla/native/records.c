@@ -14,15 +14,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Of a number with 32 bits and of one with 64. */
-#define VARINT_BYTES_MAX 5
-#define VARLONG_BYTES_MAX 10
+#include "varints.h"
+
 /* Length, attributes, two distances, two lengths and the number of headers, one byte each. */
 #define RECORD_BYTES_MIN 7
-
-typedef struct {
-    const uint8_t *at, *end;
-} Bytes;
 
 /* What all records of a batch have in common. */
 typedef struct {
@@ -38,64 +33,6 @@ typedef struct {
 
 /* One that is not sound, and one for which Python could not make an object. */
 enum { SOUND = 0, DOUBTED, FAILED };
-
-/* -- numbers: false where they go beyond the end, or have more bits than their kind */
-
-static int read_folded(Bytes *from, int bytes_max, uint64_t *number)
-{
-    uint64_t found = 0;
-    for (int index = 0; index < bytes_max && from->at < from->end; index++) {
-        uint8_t byte = *from->at++;
-        if (index == VARLONG_BYTES_MAX - 1 && byte > 1)
-            return 0;
-        found |= (uint64_t)(byte & 0x7F) << (7 * index);
-        if (byte < 0x80) {
-            *number = found;
-            return 1;
-        }
-    }
-    return 0;
-}
-
-static int64_t unfolded(uint64_t number)
-{
-    return (int64_t)(number >> 1) ^ -(int64_t)(number & 1);
-}
-
-static int read_int(Bytes *from, int64_t *number)
-{
-    uint64_t folded;
-    if (!read_folded(from, VARINT_BYTES_MAX, &folded) || folded > UINT32_MAX)
-        return 0;
-    *number = unfolded(folded);
-    return 1;
-}
-
-static int read_long(Bytes *from, int64_t *number)
-{
-    uint64_t folded;
-    if (!read_folded(from, VARLONG_BYTES_MAX, &folded))
-        return 0;
-    *number = unfolded(folded);
-    return 1;
-}
-
-/* Bytes behind their length; `at` is NULL for null, which is any negative length. */
-static int read_bytes(Bytes *from, Bytes *found)
-{
-    int64_t length;
-    if (!read_int(from, &length))
-        return 0;
-    if (length < 0) {
-        found->at = found->end = NULL;
-        return 1;
-    }
-    if (length > from->end - from->at)
-        return 0;
-    found->at = from->at;
-    found->end = from->at += length;
-    return 1;
-}
 
 /* -- objects: new references, NULL with an exception set */
 

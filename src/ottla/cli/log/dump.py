@@ -113,12 +113,11 @@ def _dump(disk: Disk, path: str, options: argparse.Namespace, progress: Progress
         lines = dump_lines(disk, path, records=records)
     else:
         lines = dump_file(disk, path, records=records)
-    damage, size = 0, 0
+    damage = 0
     write = sys.stdout.write
     for line in lines:
         if isinstance(line, str):
             write(line)
-            size += len(line)
             continue
         if isinstance(line, Finding):
             if line.is_unread:

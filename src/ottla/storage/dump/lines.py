@@ -14,7 +14,15 @@ from ottla.records.errors import RecordError
 from ottla.records.old_messages import OldMessage
 from ottla.records.record import Headers, Record
 from ottla.storage.dump.entries import BatchEntry, Entry, Finding, PropertyEntry, RecordEntry, fields
-from ottla.storage.dump.log_file import RECORDS_BATCH_BYTES_MAX, LogWalk, WalkedBatch, batch_entry, end_offset
+from ottla.storage.dump.log_file import (
+    RECORDS_BATCH_BYTES_MAX,
+    LogWalk,
+    PassedOver,
+    WalkedBatch,
+    Wanted,
+    batch_entry,
+    end_offset,
+)
 
 _TRUTH: Final = ("false", "true")
 
@@ -50,7 +58,10 @@ def log_lines(disk: Disk, path: str, *, records: bool) -> Iterator[str | Finding
     file = disk.open_read_only(path)
     try:
         walk = LogWalk(file, path, end_offset(disk, path))
-        for found in walk.batches():
+        for found in walk.all_batches(Wanted(records=records, lines=True)):
+            if isinstance(found, PassedOver):
+                yield found.lines
+                continue
             if isinstance(found, Finding):
                 yield found
                 continue

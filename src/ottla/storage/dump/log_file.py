@@ -5,7 +5,8 @@ Behind a damaged batch the walk goes on where its length points, if a batch can 
 be found, since batches are not aligned.
 
 `dump_log` shows batches and records; `check_log` finds the same faults and makes no objects of what is sound, which is
-many times as fast.
+many times as fast. Where compiled code is there, it goes over what is neither damaged nor unusual; everything else it
+leaves to the walk here, which judges it.
 """
 
 from __future__ import annotations
@@ -13,20 +14,26 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Final, NamedTuple, cast
 
+from ottla.native import compiled_dumped
 from ottla.ports.disk import Disk, File
 from ottla.records.batch import (
     ATTRIBUTES_AT,
+    COMPRESSION_MASK,
     HEADER,
     HEADER_SIZE,
     LENGTH_MIN,
     LOG_OVERHEAD,
+    LOW_ATTRIBUTES_AT,
     MAGIC,
     NO_SEQUENCE,
+    OFFSET_MAX,
+    TIMESTAMP_TYPE_LOG_APPEND,
+    TRANSACTIONAL,
     BatchHeader,
     add_to_sequence,
 )
 from ottla.records.checksum import crc32c
-from ottla.records.compression import NAMES
+from ottla.records.compression import DECOMPRESSED_BYTES_MAX, NAMES, decompress
 from ottla.records.control import parse_control
 from ottla.records.errors import RecordError
 from ottla.records.legacy import BYTES_TO_MAGIC, is_legacy
@@ -49,6 +56,11 @@ SEGMENT_OFFSETS_MAX: Final = 2**31
 _continue_sum: Final = cast("Callable[[bytes | memoryview, int], int]", crc32c)
 _unpack: Final = HEADER.unpack_from
 _new: Final = tuple.__new__
+_compiled: Final = compiled_dumped()
+#: With any other attribute a batch is not tried there.
+_UNUSUAL: Final = 0xFF & ~(COMPRESSION_MASK | TIMESTAMP_TYPE_LOG_APPEND | TRANSACTIONAL)
+#: Behind the largest offset: where offsets end that nothing else limits.
+_OFFSET_END: Final = OFFSET_MAX + 1
 
 LogLine = BatchEntry | MessageEntry | RecordEntry | Finding
 
@@ -60,6 +72,24 @@ class WalkedBatch(NamedTuple):
     header: BatchHeader
     #: Whether its checksum is right.
     is_valid: bool
+
+
+class Wanted(NamedTuple):
+    """What is made of batches that compiled code goes over."""
+
+    #: Whether their records are looked into.
+    records: bool
+    #: Whether their lines are written.
+    lines: bool
+
+
+class PassedOver(NamedTuple):
+    """Batches in a row with which nothing is wrong."""
+
+    #: Where the next one begins.
+    end: int
+    #: Their lines, if these are wanted.
+    lines: str
 
 
 def dump_log(disk: Disk, path: str, *, records: bool = True) -> Iterator[LogLine]:
@@ -88,7 +118,11 @@ def check_log(disk: Disk, path: str, passed: Callable[[int], None], *, records: 
     file = disk.open_read_only(path)
     try:
         walk, at = LogWalk(file, path, end_offset(disk, path)), 0
-        for found in walk.batches():
+        for found in walk.all_batches(Wanted(records=records, lines=False)):
+            if isinstance(found, PassedOver):
+                passed(found.end - at)
+                at = found.end
+                continue
             if isinstance(found, Finding):
                 yield found
                 continue
@@ -167,6 +201,12 @@ class LogWalk:
 
     def batches(self) -> Iterator[WalkedBatch | OldMessage | Finding]:
         """Batches and messages in turn; a finding where none can be read any more, and then it ends."""
+        for found in self.all_batches(None):
+            assert not isinstance(found, PassedOver)
+            yield found
+
+    def all_batches(self, wanted: Wanted | None) -> Iterator[WalkedBatch | OldMessage | Finding | PassedOver]:
+        """The same; and in the place of batches that compiled code went over, that it did, where that is wanted."""
         position, size = 0, self._size
         while position < size:
             start = position - self._chunk_at
@@ -180,6 +220,10 @@ class LogWalk:
                         return
                     position = behind
                     continue
+            if wanted is not None and (passed := self._pass_over(position, start, wanted)) is not None:
+                yield passed
+                position = passed.end
+                continue
             header: BatchHeader = _new(BatchHeader, _unpack(self._chunk, start))
             length = header.length + LOG_OVERHEAD
             if header.magic != MAGIC or header.length < LENGTH_MIN or length > size - position:
@@ -191,6 +235,27 @@ class LogWalk:
                 continue
             yield WalkedBatch(position, header, self._checksum(position, length) == header.crc)
             position += length
+
+    def _pass_over(self, position: int, start: int, wanted: Wanted) -> PassedOver | None:
+        """The usual batches from `position` on, which is at `start` in the chunk; None where the next is not one."""
+        offsets = self._offsets
+        if (
+            _compiled is None
+            or self._chunk[start + LOW_ATTRIBUTES_AT] & _UNUSUAL
+            or self._epoch_batches <= OUT_OF_LINE_MAX
+            or offsets.is_in_doubt
+            or offsets.due > _OFFSET_END
+        ):
+            return None
+        end = _OFFSET_END if offsets.end_max is None else min(offsets.end_max, _OFFSET_END)
+        unfold = _unfolded if wanted.records else None
+        taken, due, last, lines = _compiled.walk(
+            self._chunk, start, position, offsets.due, end, self._epoch, unfold, wanted.lines
+        )
+        if not taken:
+            return None
+        offsets.has_taken(last, due)
+        return PassedOver(position + taken, lines)
 
     def _messages(self, position: int) -> Generator[OldMessage | Finding, None, int]:
         """All messages of the formats before batches that follow each other here; where the next thing begins."""
@@ -415,6 +480,14 @@ class LogWalk:
             control_type=control_type,
             coordinator_epoch=coordinator_epoch,
         )
+
+
+def _unfolded(codec: int, block: bytes) -> bytes | None:
+    """None where it is damaged, which the walk says in its own words."""
+    try:
+        return bytes(decompress(codec, block, DECOMPRESSED_BYTES_MAX))
+    except RecordError:
+        return None
 
 
 def walk_headers(disk: Disk, path: str) -> Iterator[tuple[int, BatchHeader]]:

@@ -14,7 +14,7 @@ A value takes as much room as its batch has offsets, which its checksum does cov
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 #: So many values in a row may be out of line, and the ones behind them still show which these are.
@@ -33,7 +33,7 @@ class Misplaced(NamedTuple):
 
 
 #: Position, the value, its span, and the least that it could be by those before it.
-_Value = tuple[int, int, int, int]
+LineValue = tuple[int, int, int, int]
 
 
 class RisingOrder:
@@ -43,25 +43,36 @@ class RisingOrder:
         #: The least that the next value may be.
         self.due = due
         #: No value goes beyond this one.
-        self._end = end
+        self.end_max = end
         #: The last values that are in line.
-        self._line: deque[_Value] = deque(maxlen=OUT_OF_LINE_MAX)
+        self._line: deque[LineValue] = deque(maxlen=OUT_OF_LINE_MAX)
         #: Values that are too low, or behind which a few others are too high.
-        self._suspects: list[_Value] = []
+        self._suspects: list[LineValue] = []
 
     def takes(self, position: int, first: int, span: int) -> bool:
         """Takes a value that is in line while nothing is in doubt, as nearly all are; False where `add` has to look."""
         due = first + span
-        if first < self.due or self._suspects or (self._end is not None and due > self._end):
+        if first < self.due or self._suspects or (self.end_max is not None and due > self.end_max):
             return False
         self._line.append((position, first, span, self.due))
         self.due = due
         return True
 
+    @property
+    def is_in_doubt(self) -> bool:
+        return bool(self._suspects)
+
+    def has_taken(self, last: Sequence[LineValue], due: int) -> None:
+        """Some values were in line, each behind the one before, of which these are the last."""
+        assert not self._suspects
+        assert due >= self.due
+        self._line.extend(last)
+        self.due = due
+
     def add(self, position: int, first: int, span: int) -> Iterator[Misplaced]:
         """Takes the next value; yields what turns out to be out of line, perhaps values before it."""
-        if self._end is not None and first + span > self._end:
-            yield Misplaced(position, first, self.due, self._end)
+        if self.end_max is not None and first + span > self.end_max:
+            yield Misplaced(position, first, self.due, self.end_max)
         elif first >= self.due:
             yield from self.end()
             self._accept(position, first, span)
