@@ -17,6 +17,9 @@ from tools.kafka_jars import classpath
 
 _SOURCE = Path(__file__).resolve().parent / "java" / "ToolServer.java"
 
+#: The server looks for what a tool has left to be run at the end of the virtual machine.
+_FLAGS = ("-Xmx256m", "--add-opens=java.base/java.lang=ALL-UNNAMED")
+
 TOOL_SECONDS_MAX = 60.0
 
 
@@ -41,7 +44,7 @@ class KafkaTools:
     """A context manager; ``run`` is one invocation of one tool's ``main``. Tools run one at a time."""
 
     def __init__(self, jar_folder: Path) -> None:
-        self._command = java_command(classpath(jar_folder), str(_SOURCE), flags=("-Xmx256m",))
+        self._command = java_command(classpath(jar_folder), str(_SOURCE), flags=_FLAGS)
         self._machine: subprocess.Popen[bytes] | None = None
 
     def run(self, tool: str, *arguments: str, stdin: bytes = b"", seconds: float = TOOL_SECONDS_MAX) -> ToolResult:

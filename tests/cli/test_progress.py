@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -32,6 +33,8 @@ class Watched:
     def __init__(self, child: subprocess.Popen[bytes], terminal: int) -> None:
         self.child = child
         self._terminal = terminal
+        # A read may end in the middle of a character.
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
         self.drawn = ""
 
     def draws(self, pattern: str, meanwhile: Callable[[], object] = lambda: None) -> re.Match[str]:
@@ -56,7 +59,7 @@ class Watched:
             piece = os.read(self._terminal, 65536)
         except OSError:  # Linux says the end of a terminal so
             return False
-        self.drawn += piece.decode()
+        self.drawn += self._decoder.decode(piece)
         return bool(piece)
 
 

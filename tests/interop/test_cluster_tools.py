@@ -80,9 +80,9 @@ def test_topic_command_names_what_is_under_replicated(cluster: Cluster, kafka_to
     # A client that is sent to a broker which stands still waits for its own time-out.
     with Admin(bootstrap_servers=cluster.addresses[1]) as admin:
         cluster.until(lambda: admin.describe_topic("lacking").partitions[0].isr == (1, 2))
-    assert "Topic: lacking\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2" in listed()
+    # Each broker hears of it at its own pace, and the tool may ask any.
+    cluster.until(lambda: "Topic: lacking\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2\t" in listed())
     cluster.resume(3)
-    # Each broker hears of it at its own pace.
     cluster.until(lambda: "lacking" not in listed())
 
 
@@ -99,7 +99,7 @@ def test_leaders_are_elected_and_partitions_reassigned(
         "LeaderElectionCommand", *server, "--election-type", "PREFERRED", "--topic", "moved", "--partition", "0"
     ).checked()
     assert "Successfully completed leader election (PREFERRED) for partitions moved-0" in elected
-    assert cluster.leader("moved") == 2
+    cluster.until(lambda: cluster.leader("moved") == 2)
 
     create(cluster, "single", 1)
     moves = {"version": 1, "partitions": [{"topic": "single", "partition": 0, "replicas": [3, 2]}]}
@@ -108,8 +108,8 @@ def test_leaders_are_elected_and_partitions_reassigned(
     command = ("reassign.ReassignPartitionsCommand", *server, "--reassignment-json-file", str(plan))
     assert "Successfully started partition reassignment" in kafka_tools.run(*command, "--execute").checked()
     cluster.until(lambda: "is completed" in kafka_tools.run(*command, "--verify").checked())
-    assert cluster.isrs("single") in ([(3, 2)], [(2, 3)])
-    assert cluster.leader("single") in (2, 3)
+    cluster.until(lambda: cluster.isrs("single") in ([(3, 2)], [(2, 3)]))
+    cluster.until(lambda: cluster.leader("single") in (2, 3))
 
 
 def beside(work: Callable[[], ToolResult]) -> tuple[threading.Thread, list[ToolResult]]:
@@ -121,12 +121,15 @@ def beside(work: Callable[[], ToolResult]) -> tuple[threading.Thread, list[ToolR
 
 @pytest.mark.java
 def test_a_verifiable_producer_loses_nothing_when_its_leaders_are_killed(
-    cluster: Cluster, kafka_tools: KafkaTools
+    cluster: Cluster, kafka_tools: KafkaTools, tmp_path: Path
 ) -> None:
     create(cluster, "verified", 1, 2, 3)
+    # By itself the tool tries nothing again: how much of what is under way at a kill it loses is anybody's guess.
+    patient = tmp_path / "producer.properties"
+    patient.write_text("retries=2147483647\n")
     count = 2_000
     words = ("--bootstrap-server", cluster.bootstrap, "--topic", "verified", "--acks", "-1")
-    limits = ("--max-messages", str(count), "--throughput", "400")
+    limits = ("--max-messages", str(count), "--throughput", "400", "--command-config", str(patient))
     thread, done = beside(lambda: kafka_tools.run("VerifiableProducer", *words, *limits, seconds=SECONDS_MAX))
     cluster.until(lambda: len(read_all(cluster, "verified")) > 200)
     killed = cluster.kill_leader("verified")
@@ -136,11 +139,8 @@ def test_a_verifiable_producer_loses_nothing_when_its_leaders_are_killed(
     thread.join(SECONDS_MAX)
     events = [json.loads(line) for line in done[0].checked().splitlines() if line.startswith("{")]
     acknowledged = [int(event["value"]) for event in events if event["name"] == "producer_send_success"]
-    # It tries nothing again (retries=0), so what was under way at a kill is an error.
-    assert len(acknowledged) >= count * 0.9
-    found = list(map(int, read_all(cluster, "verified")))
-    assert {*acknowledged} <= {*found} <= {*range(count)}
-    assert len(found) == len({*found})
+    assert sorted(acknowledged) == list(range(count))
+    assert list(map(int, read_all(cluster, "verified"))) == list(range(count))
 
 
 # Groups whose coordinator is killed.
@@ -153,13 +153,20 @@ def coordinator(cluster: Cluster, group: str) -> int:
     return int(admin.describe_consumer_groups([group])[group].result(SECONDS_MAX).coordinator.id)
 
 
-class Writer:
-    """A record each few milliseconds, until it is stopped."""
+def committed(cluster: Cluster, group: str) -> list[int]:
+    with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+        return [found.offset for found in admin.list_group_offsets(group).values()]
 
-    def __init__(self, cluster: Cluster, topic: str) -> None:
+
+class Writer:
+    """A record each few milliseconds, until it is stopped; at `pause_at` it waits for `go_on`."""
+
+    def __init__(self, cluster: Cluster, topic: str, pause_at: int | None = None) -> None:
         self._producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
         self._topic = topic
         self._stop = threading.Event()
+        self._pause_at = pause_at
+        self._goes_on = threading.Event()
         self.acknowledged: set[str] = set()
         self._thread = threading.Thread(target=self._write, daemon=True)
         self._thread.start()
@@ -167,6 +174,9 @@ class Writer:
     def _write(self) -> None:
         number = 0
         while not self._stop.is_set():
+            if number == self._pause_at:
+                self._producer.flush(SECONDS_MAX)
+                self._goes_on.wait(SECONDS_MAX)
             self._producer.produce(self._topic, str(number), on_delivery=self._done)
             self._producer.poll(0.005)
             number += 1
@@ -177,6 +187,9 @@ class Writer:
             value = message.value()
             assert value is not None
             self.acknowledged.add(bytes(value).decode())
+
+    def go_on(self) -> None:
+        self._goes_on.set()
 
     def stop(self) -> set[str]:
         self._stop.set()
@@ -287,18 +300,27 @@ def test_a_group_goes_on_when_its_coordinator_is_killed(cluster: Cluster, client
 
 @pytest.mark.java
 def test_a_java_group_goes_on_when_its_coordinator_is_killed(cluster: Cluster, kafka_tools: KafkaTools) -> None:
-    topic, count = "group-java", 3_000
+    topic, before, count = "group-java", 500, 1_500
     cluster.create_topic(topic, 2)
-    writer = Writer(cluster, topic)
+    # There is less than the group takes until its coordinator is killed: it takes the rest from the next one.
+    writer = Writer(cluster, topic, pause_at=before)
     words = ("--bootstrap-server", cluster.bootstrap, "--topic", topic, "--group-id", topic)
     more = ("--max-messages", str(count), "--reset-policy", "earliest", "--verbose")
     thread, done = beside(lambda: kafka_tools.run("VerifiableConsumer", *words, *more, seconds=SECONDS_MAX))
-    cluster.until(lambda: len(writer.acknowledged) > 500)
+    cluster.until(lambda: len(writer.acknowledged) == before)
+    cluster.until(lambda: any(position > 0 for position in committed(cluster, topic)))
+    killed_at = time.time() * 1000
     cluster.kill(coordinator(cluster, topic))
+    writer.go_on()
     thread.join(SECONDS_MAX)
     writer.stop()
     events = [json.loads(line) for line in done[0].checked().splitlines() if line.startswith("{")]
-    values = {event["value"] for event in events if event["name"] == "record_data"}
-    assert len(values) >= count * 0.9, len(values)
-    assert any(event["name"] == "offsets_committed" and event["success"] for event in events[-50:])
+    seen: dict[int, set[int]] = {}
+    for event in events:
+        if event["name"] == "record_data":
+            seen.setdefault(event["partition"], set()).add(event["offset"])
+    # What was taken and not committed comes again, and nothing is passed over.
+    assert all(offsets == set(range(len(offsets))) for offsets in seen.values())
+    commits = [event for event in events if event["name"] == "offsets_committed" and event["timestamp"] > killed_at]
+    assert any(event["success"] for event in commits), commits
     until_whole(cluster, topic)

@@ -22,7 +22,9 @@ SECONDS_MAX = 120.0
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with ottla.testing.cluster(3, properties={"replica.lag.time.max.ms": "3000"}) as running:
+    # No leader goes back to the preferred replica in the middle of a test.
+    properties = {"replica.lag.time.max.ms": "3000", "auto.leader.rebalance.enable": "false"}
+    with ottla.testing.cluster(3, properties=properties) as running:
         running.create_topic(TOPIC, partitions=3)
         yield running
 

@@ -43,19 +43,21 @@ class Load:
         self._topic = topic
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
+        #: How many so far.
+        self.sent = 0
         self.acknowledged: list[bytes] = []
         self.fault: BaseException | None = None
 
     def _run(self) -> None:
-        number, waiting = 0, []
+        waiting = []
         try:
             with Producer(
                 bootstrap_servers=self._cluster.bootstrap, acks="all", delivery_timeout_ms=90_000
             ) as producer:
                 while not self._stop.wait(PAUSE_S):
-                    value = b"%d" % number
-                    waiting.append((value, producer.send(self._topic, value, partition=number % PARTITIONS)))
-                    number += 1
+                    value = b"%d" % self.sent
+                    waiting.append((value, producer.send(self._topic, value, partition=self.sent % PARTITIONS)))
+                    self.sent += 1
                 for value, delivery in waiting:
                     delivery.result(SECONDS_MAX)
                     self.acknowledged.append(value)
@@ -143,6 +145,7 @@ def test_replication_with_broker_failure(cluster: Cluster, how: str, who: str, t
                 with moved(cluster, topic, who, broker):
                     cluster.kill(broker)
             until_whole(cluster, topic)
+        cluster.until(lambda: load.sent > 100 or load.fault is not None)
     assert len(load.acknowledged) > 100
     check(cluster, topic, load.acknowledged)
     check_logs(cluster, topic)

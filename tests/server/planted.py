@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from typing import Any, Final
 
 import pytest
@@ -123,18 +124,31 @@ class Plant:
         plain: Callable[..., Any] = getattr(self._owner, self._attribute)
 
         def planted(*args: Any, **options: Any) -> Any:
-            if self.calls_left is None:
+            if not self._is_due():
                 return plain(*args, **options)
-            self.calls_left -= 1
-            if self.calls_left >= 0:
-                return plain(*args, **options)
-            self.calls_left = None
-            self.met += 1
             if self._behind:
                 plain(*args, **options)
             raise Planted(self.name)
 
-        patch.setattr(self._owner, self._attribute, planted)
+        async def planted_coroutine(*args: Any, **options: Any) -> Any:
+            if not self._is_due():
+                return await plain(*args, **options)
+            if self._behind:
+                await plain(*args, **options)
+            raise Planted(self.name)
+
+        patch.setattr(self._owner, self._attribute, planted_coroutine if iscoroutinefunction(plain) else planted)
+
+    def _is_due(self) -> bool:
+        """Whether this call is the one that raises."""
+        if self.calls_left is None:
+            return False
+        self.calls_left -= 1
+        if self.calls_left >= 0:
+            return False
+        self.calls_left = None
+        self.met += 1
+        return True
 
 
 def _find(module: str, name: str) -> tuple[Any, str]:

@@ -138,6 +138,11 @@ class Holding(BrokerThread):
         await self.broker.start()
         self.port = self.broker.endpoints[0].port
 
+    async def _stop(self) -> None:
+        # A test that fails meanwhile does not wait for its own hand.
+        self.workers.let_go()
+        await super()._stop()
+
     def hold(self, kind: str) -> None:
         self.look(lambda _: self.workers.hold(kind))
 

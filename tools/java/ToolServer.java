@@ -6,12 +6,14 @@ import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import org.apache.kafka.common.utils.Exit;
 
 /**
@@ -81,7 +83,20 @@ public final class ToolServer {
     private final SwitchedOutput err = new SwitchedOutput();
     private final SwitchedInput in = new SwitchedInput();
     private final List<Runnable> hooks = Collections.synchronizedList(new ArrayList<>());
+    private final Map<Thread, Thread> hooksOfTheMachine = hooksOfTheMachine();
     private volatile Integer exitCode;
+
+    /** Some tools add their hooks to the machine itself, which lives on when they have ended. */
+    @SuppressWarnings("unchecked")
+    private static Map<Thread, Thread> hooksOfTheMachine() {
+        try {
+            Field kept = Class.forName("java.lang.ApplicationShutdownHooks").getDeclaredField("hooks");
+            kept.setAccessible(true);
+            return (Map<Thread, Thread>) kept.get(null);
+        } catch (ReflectiveOperationException changed) {
+            throw new IllegalStateException(changed);
+        }
+    }
 
     public static void main(String[] arguments) throws IOException {
         new ToolServer().serve(new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII)), System.out);
@@ -120,6 +135,7 @@ public final class ToolServer {
             arguments[i] = new String(fields.get(i + 2), StandardCharsets.UTF_8);
         }
         int code = 0;
+        List<Thread> before = new ArrayList<>(hooksOfTheMachine.keySet());
         try {
             Class<?> tool = Class.forName(new String(fields.get(0), StandardCharsets.UTF_8));
             tool.getMethod("main", String[].class).invoke(null, (Object) arguments);
@@ -132,13 +148,19 @@ public final class ToolServer {
             missing.printStackTrace();
             code = 2;
         }
-        runHooks();
+        runHooks(before);
         return exitCode == null ? code : exitCode;
     }
 
-    private void runHooks() {
+    private void runHooks(List<Thread> before) {
         List<Runnable> due = new ArrayList<>(hooks);
         hooks.clear();
+        for (Thread hook : new ArrayList<>(hooksOfTheMachine.keySet())) {
+            if (!before.contains(hook)) {
+                Runtime.getRuntime().removeShutdownHook(hook);
+                due.add(hook);
+            }
+        }
         for (Runnable hook : due) {
             try {
                 hook.run();

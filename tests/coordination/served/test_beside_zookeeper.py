@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.coordination.served.differential import trace
+from tests.coordination.served.wire import SECONDS_MAX
 from tools.kafka_jars import JarsUnavailable
 from tools.ottla_server import TreeProcess
 from tools.zookeeper_server import ZooKeeperEnsemble, shell
@@ -30,6 +33,9 @@ pytestmark = [pytest.mark.java, pytest.mark.xdist_group("zookeeper")]
 
 SEEDS = range(25)
 STEPS = 120
+LENGTH_BYTES = 4
+#: Nothing more comes, where both have said the same.
+SILENCE_S = 0.5
 
 
 @pytest.fixture(scope="module")
@@ -114,39 +120,62 @@ SCRIPTS = {
 }
 
 
-def conversation(port: int, data: bytes) -> list[object]:
+class Conversation:
     """What a server answers, without what differs by nature: session ids, passwords, transactions, our own sign."""
-    received = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=0.5) as connection:
+
+    def __init__(self, port: int, data: bytes) -> None:
         # What comes behind a handshake comes behind its answer: a real server may close before it has sent that.
-        first = CONNECT if data.startswith(CONNECT) else data
-        connection.sendall(first)
-        if first != data:
-            received = connection.recv(65536)
-            connection.sendall(data[len(first) :])
+        (length,) = struct.unpack_from(">i", data)
+        end = LENGTH_BYTES + length if 0 < length < len(data) - LENGTH_BYTES else len(data)
+        self._rest = data[end:]
+        self._received = b""
+        self.is_closed = False
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.sendall(data[:end])
+
+    def hear(self) -> None:
+        """Something has arrived."""
         try:
-            while piece := connection.recv(65536):
-                received += piece
-            end = "closed"
-        except TimeoutError:
-            end = "open"
-        except ConnectionResetError:
-            end = "closed"
-    found: list[object] = []
-    while received:
-        (length,) = struct.unpack_from(">i", received)
-        body, received = received[4 : 4 + length], received[4 + length :]
-        if not found:
-            version, timeout_ms, session, password = struct.unpack_from(">iiqi", body)
-            assert version in {0, OTTLA_PROTOCOL}
-            found.append((length, timeout_ms, session != 0, password))
-        else:
-            xid, _, error = struct.unpack_from(">iqi", body)
-            found.append((xid, error, body[16:]))
-    return [*found, end]
+            piece = self.socket.recv(65536)
+            self._received += piece
+            self.is_closed = not piece
+            if self._rest:
+                self.socket.sendall(self._rest)
+                self._rest = b""
+        except (ConnectionResetError, BrokenPipeError):
+            self.is_closed = True
+
+    def answers(self) -> list[object]:
+        found: list[object] = []
+        received = self._received
+        while len(received) >= LENGTH_BYTES + (length := int.from_bytes(received[:LENGTH_BYTES], "big")):
+            body, received = received[LENGTH_BYTES : LENGTH_BYTES + length], received[LENGTH_BYTES + length :]
+            if not found:
+                version, timeout_ms, session, password = struct.unpack_from(">iiqi", body)
+                assert version in {0, OTTLA_PROTOCOL}
+                found.append((length, timeout_ms, session != 0, password))
+            else:
+                xid, _, error = struct.unpack_from(">iqi", body)
+                found.append((xid, error, body[16:]))
+        found += [received] if received else []
+        return [*found, "closed" if self.is_closed else "open"]
 
 
 Pair = tuple[list[object], list[object]]
+
+
+def compared(one: Conversation, other: Conversation) -> Pair:
+    """Until both are silent and alike, or it is plain that they will not be."""
+    deadline = time.monotonic() + SECONDS_MAX
+    with one.socket, other.socket:
+        while True:
+            speaking = [each for each in (one, other) if not each.is_closed]
+            heard = select.select([each.socket for each in speaking], [], [], SILENCE_S)[0] if speaking else []
+            for each in speaking:
+                if each.socket in heard:
+                    each.hear()
+            if not heard and (one.answers() == other.answers() or time.monotonic() > deadline):
+                return one.answers(), other.answers()
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +183,7 @@ def conversations(zookeeper: int, shared_process: TreeProcess) -> dict[str, Pair
     """Both servers' sides of each. All are held at once: many of them end only by a silence of half a second."""
 
     def both(data: bytes) -> Pair:
-        return conversation(shared_process.port, data), conversation(zookeeper, data)
+        return compared(Conversation(shared_process.port, data), Conversation(zookeeper, data))
 
     with ThreadPoolExecutor(len(SCRIPTS)) as at_once:
         return dict(zip(SCRIPTS, at_once.map(both, SCRIPTS.values()), strict=True))

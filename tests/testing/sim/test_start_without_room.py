@@ -7,6 +7,7 @@ import errno
 from random import Random
 
 import pytest
+from tests.searches import seeds
 from tests.testing.sim.one_broker import OneBroker
 
 from ottla.model import ErrorCode, TopicPartition
@@ -98,15 +99,21 @@ async def writes_go_on_after_a_restart(one: OneBroker) -> None:
     await one.check(PARTITIONS)
 
 
-@pytest.mark.parametrize("how", ["killed", "power", "stopped"])
-def test_a_start_serves_reads_whichever_write_there_is_no_room_for(how: str) -> None:
-    for writes in range(80):
+WAYS = ("killed", "power", "stopped")
+
+
+@pytest.mark.parametrize("turn", seeds(1, len(WAYS)))
+@pytest.mark.parametrize("how", WAYS)
+def test_a_start_serves_reads_whichever_write_there_is_no_room_for(how: str, turn: int) -> None:
+    """Every write in one of the ways; in all of them with `./test --slow`."""
+    for writes in range((WAYS.index(how) + turn) % len(WAYS), 80, len(WAYS)):
         with OneBroker(writes, BUSY) as one:
             one.run(start_without_room(one, how, writes))
 
 
-def test_starts_on_a_disk_with_any_room_left_lose_nothing() -> None:
-    for seed in range(60):
+@pytest.mark.parametrize("part", seeds(1, 3))
+def test_starts_on_a_disk_with_any_room_left_lose_nothing(part: int) -> None:
+    for seed in range(20 * part, 20 * (part + 1)):
         with OneBroker(seed, BUSY) as one:
             one.run(any_room(one))
 
