@@ -51,7 +51,7 @@ class Compaction:
         Measure(name="times", label="so many times as long", unit="", digits=2),
     )
     goals: Sequence[Goal] = (
-        Goal(measure="seconds", at_most=3.0, against=KAFKA),
+        Goal(measure="seconds", at_most=1.2, against=KAFKA),
         # 128 MB of log.cleaner.dedupe.buffer.size, buffers, and an interpreter.
         Goal(measure="memory", at_most=180),
         Goal(measure="times", at_most=2),

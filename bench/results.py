@@ -24,15 +24,19 @@ class Measure:
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """Ours must be ``at_least`` or ``at_most``: a number, or so many times what ``against`` reached."""
+    """Ours must be ``at_least`` or ``at_most``: a number, so many times what ``against`` reached, or so much more than
+    ``above`` did."""
 
     measure: str
     at_least: float | None = None
     at_most: float | None = None
     against: str | None = None
+    above: str | None = None
 
     def text(self, unit: str) -> str:
         word, bound = ("\u2265", self.at_least) if self.at_least is not None else ("\u2264", self.at_most)
+        if self.above is not None:
+            return f"{word} {self.above} + {bound:g} {unit}".rstrip()
         if self.against is not None:
             return f"{word} {bound:g}x {self.against}"
         return f"{word} {bound:g} {unit}".rstrip()
@@ -57,19 +61,33 @@ class Results:
         return median(found) if found else None
 
     def ratio(self, measure: str, against: str) -> float | None:
-        """The median of ours over theirs, pair by pair; a server with fewer rounds is compared by its own median."""
+        """The median of ours over theirs, pair by pair."""
+        pairs = self._pairs(measure, against)
+        return median(ours / other if other else float("inf") for ours, other in pairs) if pairs else None
+
+    def difference(self, measure: str, above: str) -> float | None:
+        """The median of ours less theirs, pair by pair."""
+        pairs = self._pairs(measure, above)
+        return median(ours - other for ours, other in pairs) if pairs else None
+
+    def _pairs(self, measure: str, kind: str) -> list[tuple[float, float]]:
+        """A server with fewer rounds is compared by its own median."""
         mine = [figures[measure] for figures in self.rounds.get(OTTLA, []) if measure in figures]
-        theirs = [figures[measure] for figures in self.rounds.get(against, []) if measure in figures]
+        theirs = [figures[measure] for figures in self.rounds.get(kind, []) if measure in figures]
         if not mine or not theirs:
-            return None
+            return []
         if len(mine) != len(theirs):
             theirs = [median(theirs)] * len(mine)
-        return median(ours / other if other else float("inf") for ours, other in zip(mine, theirs, strict=True))
+        return list(zip(mine, theirs, strict=True))
 
     def judge(self, goal: Goal) -> tuple[float | None, bool | None]:
         """What was reached of a goal (a ratio, where it compares) and whether that is enough."""
-        compared = goal.against
-        reached = self.typical(OTTLA, goal.measure) if compared is None else self.ratio(goal.measure, compared)
+        if goal.against is not None:
+            reached = self.ratio(goal.measure, goal.against)
+        elif goal.above is not None:
+            reached = self.difference(goal.measure, goal.above)
+        else:
+            reached = self.typical(OTTLA, goal.measure)
         if reached is None:
             return None, None
         enough = (goal.at_least is None or reached >= goal.at_least) and (
@@ -111,6 +129,8 @@ def _verdict(results: Results, goal: Goal | None, measure: Measure) -> list[str]
     if reached is None:
         return [goal.text(measure.unit), "not measured", ""]
     shown = f"{reached:.2f}x" if goal.against is not None else f"{reached:,.{measure.digits}f}"
+    if goal.above is not None:
+        shown = f"{goal.above} + {shown}"
     return [goal.text(measure.unit), shown, "ok" if enough else "MISS"]
 
 

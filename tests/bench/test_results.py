@@ -34,6 +34,9 @@ def test_a_server_with_fewer_rounds_is_compared_by_its_own_median() -> None:
         (Goal(measure="rate", at_most=20.0), True),
         (Goal(measure="rate", at_most=19.0), False),
         (Goal(measure="rate", at_least=1.0, against="null"), None),
+        (Goal(measure="rate", at_most=10.0, above="kafka"), True),
+        (Goal(measure="rate", at_most=9.9, above="kafka"), False),
+        (Goal(measure="rate", at_most=9.9, above="null"), None),
     ],
 )
 def test_a_goal_is_reached_missed_or_not_measured(goal: Goal, verdict: bool | None) -> None:
