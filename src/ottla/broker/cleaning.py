@@ -18,7 +18,8 @@ from ottla.model import TopicPartition
 from ottla.ports import Clock, Disk, Workers
 from ottla.replication.replicas import Replicas
 from ottla.replication.watermarks import CurrentWatermarks
-from ottla.steps import Steps, in_turns, is_stray
+from ottla.steps import Steps as LoopSteps
+from ottla.steps import in_turns, is_stray
 from ottla.storage.cleaner.dirt import Dirt, looking_for_dirt
 from ottla.storage.cleaner.faults import DiskRefused, PassInterrupted
 from ottla.storage.cleaner.job import PassLimits
@@ -28,9 +29,9 @@ from ottla.storage.cleaner.rounds import (
     OnThread,
     PassContext,
     PassResult,
-    PassSteps,
     ProcessWorker,
     Step,
+    Steps,
     ThreadWorker,
     Worker,
     clean_log,
@@ -139,7 +140,7 @@ class Cleaning:
 
     # -- which log
 
-    def _choosing(self) -> Steps[tuple[Log, Dirt] | None]:
+    def _choosing(self) -> LoopSteps[tuple[Log, Dirt] | None]:
         best: tuple[Log, Dirt] | None = None
         dirtiest, overdue_ms = 0.0, 0
         logs_now = list(self._replicas.directories.logs.values())
@@ -161,7 +162,7 @@ class Cleaning:
             log_event.warning("the cleaner's checkpoint lies beyond the log's end", partition=best[0].tp)
         return best
 
-    def _dirt(self, log: Log) -> Steps[Dirt | None]:
+    def _dirt(self, log: Log) -> LoopSteps[Dirt | None]:
         tp = log.tp
         role = self._replicas.leaders.get(tp) or self._replicas.followers.get(tp)
         if not log.config.is_compacted or role is None or self._replicas.directories.get(tp) is not log:
@@ -197,7 +198,7 @@ class Cleaning:
 
     # -- one pass
 
-    async def _drive(self, steps: PassSteps) -> PassResult:
+    async def _drive(self, steps: Steps) -> PassResult:
         try:
             step = next(steps)
             while True:
@@ -227,7 +228,7 @@ class Cleaning:
         directories = self._replicas.directories
         watermarks = CurrentWatermarks(self._replicas.leaders, self._replicas.followers)
 
-        def checkpointing(log: Log) -> Steps[Callable[[], None] | None]:
+        def checkpointing(log: Log) -> LoopSteps[Callable[[], None] | None]:
             write = yield from directories.checkpointing_of(log.tp, watermarks)
             return None if write is None else write.run
 

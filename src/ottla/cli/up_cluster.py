@@ -24,16 +24,8 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PLANNED: Final = frozenset({"broker.id", "node.id", "zookeeper.connect"})
 
 
-def run_cluster(
-    options: argparse.Namespace,
-    topics: Mapping[str, int | None],
-    explicit: Mapping[str, str],
-    *,
-    host: str,
-    port: int,
-) -> int:
-    """`host` and `port` are the first broker's."""
-    wishes = _wishes(options, explicit, host, port)
+def run_cluster(options: argparse.Namespace, topics: Mapping[str, int | None], explicit: Mapping[str, str]) -> int:
+    wishes = _wishes(options, explicit)
     try:
         asyncio.run(_serve(wishes, options.zookeeper, topics, json=bool(options.json_logs)))
     except (StartFailed, StartFault, OSError) as fault:
@@ -41,7 +33,9 @@ def run_cluster(
     return OK
 
 
-def _wishes(options: argparse.Namespace, explicit: Mapping[str, str], host: str, port: int) -> Wishes:
+def _wishes(options: argparse.Namespace, explicit: Mapping[str, str]) -> Wishes:
+    from ottla.cli.addresses import HOST_DEFAULT, PORT_DEFAULT
+
     twice = sorted(_PLANNED & explicit.keys())
     if twice:
         raise UsageFault(f"--set {twice[0]}: each of several brokers has its own")
@@ -52,8 +46,8 @@ def _wishes(options: argparse.Namespace, explicit: Mapping[str, str], host: str,
     return Wishes(
         brokers=options.brokers,
         first_log_dir=log_dirs,
-        host=host,
-        port=port,
+        host=options.host or HOST_DEFAULT,
+        port=PORT_DEFAULT if options.port is None else options.port,
         properties={name: value for name, value in explicit.items() if name not in planned},
         metrics_port=options.metrics_port,
     )

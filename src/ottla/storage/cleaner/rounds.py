@@ -49,7 +49,7 @@ class InTurns(NamedTuple):
 
 
 Step = InProcess | OnThread | InTurns
-PassSteps = Generator[Step, Any, "PassResult"]
+Steps = Generator[Step, Any, "PassResult"]
 
 
 class PassResult(NamedTuple):
@@ -131,7 +131,7 @@ class PassContext(NamedTuple):
     remove_later: Callable[[Log, Removal], None]
 
 
-def clean_log(log: Log, dirt: Dirt, around: PassContext) -> PassSteps:
+def clean_log(log: Log, dirt: Dirt, around: PassContext) -> Steps:
     """Cleans one log up to `dirt.end_offset`, or as far as memory reaches."""
     log.settle_swap()
     now_ms, generation = around.wall_ms(), log.durability.generation
@@ -289,7 +289,7 @@ def _told(log: Log, work: Callable[[], None]) -> OnThread:
     return OnThread(run)
 
 
-def run_here(cleaning: PassSteps) -> PassResult:
+def run_here(cleaning: Steps) -> PassResult:
     """Drives a pass to its end with the caller waiting for it: for tests. `broker/cleaning.py` goes step by step."""
     try:
         step = next(cleaning)
