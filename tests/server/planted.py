@@ -83,7 +83,7 @@ SITES: Final = (
     ("ottla.server.dispatch", "Dispatcher._answer"),
     ("ottla.server.rounds", "Rounds._received"),
     ("ottla.server.rounds", "Rounds._serve_frames"),
-    ("ottla.server.rounds", "Rounds._settle_one"),
+    ("ottla.server.settling", "Settling._settle_one"),
     ("ottla.server.incoming", "IncomingBuffers.keep_rest"),
     ("ottla.server.sending", "Sending.send"),
     ("ottla.server.sending", "Sending.go_on"),

@@ -310,7 +310,7 @@ def test_what_was_put_off_leaves_before_the_long_answers_that_wait_too() -> None
         assert put_off
         del log[:]
         for connection in put_off:
-            room.rounds.sending.takes_more(connection)
+            room.rounds.settling.sending.takes_more(connection)
         room.rounds.run([])
         assert [line for line, _ in log[: len(put_off)]] == [connection.channel for connection in put_off]
         # And long ones have a turn in each round, however many short ones there are.

@@ -35,10 +35,10 @@ def test_an_answer_that_is_not_taken_is_counted(at_once: bool) -> None:
     clock = VirtualClock(Timeline())
     closed: list[Connection] = []
     rounds = Rounds(clock, 1 << 20, closed.append)
-    memory = rounds.sending.memory = AnswerMemory(clock, rounds.close_connection)
+    memory = rounds.settling.sending.memory = AnswerMemory(clock, rounds.close_connection)
     channel: Any = Full()
     listener: Any = SimpleNamespace(session=Session("PLAINTEXT"))
-    connection = Connection(channel, listener, 0, rounds._touched.append)
+    connection = Connection(channel, listener, 0, rounds.settling.touched.append)
     answer = bytes(LARGE_BYTES)
     if at_once:
         connection.answer_now(memoryview(answer))
@@ -70,7 +70,7 @@ def test_a_client_that_has_taken_most_of_its_answer_does_not_keep_the_whole(size
     channel: Any = Taking(size - 1_000)
     listener: Any = SimpleNamespace(session=Session("PLAINTEXT"))
     rounds = Rounds(VirtualClock(Timeline()), 1 << 20, lambda _: None)
-    connection = Connection(channel, listener, 0, rounds._touched.append)
+    connection = Connection(channel, listener, 0, rounds.settling.touched.append)
     connection.answer(bytes(size))
     for _ in range(3):
         rounds.run([])

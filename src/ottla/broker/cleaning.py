@@ -18,7 +18,8 @@ from ottla.model import TopicPartition
 from ottla.ports import Clock, Disk, Workers
 from ottla.replication.replicas import Replicas
 from ottla.replication.watermarks import CurrentWatermarks
-from ottla.steps import DiskSteps, Steps, in_turns, is_stray
+from ottla.steps import DiskSteps, in_turns, is_stray
+from ottla.steps import Steps as LoopSteps
 from ottla.storage.cleaner.dirt import Dirt, looking_for_dirt
 from ottla.storage.cleaner.faults import DiskRefused, PassInterrupted
 from ottla.storage.cleaner.job import PassLimits
@@ -29,9 +30,9 @@ from ottla.storage.cleaner.rounds import (
     OnThread,
     PassContext,
     PassResult,
-    PassSteps,
     ProcessWorker,
     Step,
+    Steps,
     ThreadWorker,
     Worker,
     clean_log,
@@ -208,7 +209,7 @@ class Cleaning:
 
     # -- one pass
 
-    async def _drive(self, steps: PassSteps) -> PassResult:
+    async def _drive(self, steps: Steps) -> PassResult:
         try:
             step = next(steps)
             while True:
@@ -240,7 +241,7 @@ class Cleaning:
         directories = self._replicas.directories
         watermarks = CurrentWatermarks(self._replicas.leaders, self._replicas.followers)
 
-        def checkpointing(log: Log) -> Steps[Callable[[], None] | None]:
+        def checkpointing(log: Log) -> LoopSteps[Callable[[], None] | None]:
             write = yield from directories.checkpointing_of(log.tp, watermarks)
             return None if write is None else write.run
 

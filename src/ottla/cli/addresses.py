@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+#: Where `ottla up` listens: on this host alone.
+HOST_DEFAULT = "127.0.0.1"
 PORT_DEFAULT = 9092
 BOOTSTRAP_DEFAULT = f"localhost:{PORT_DEFAULT}"
 

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import argparse
 
+from ottla.cli.addresses import HOST_DEFAULT, PORT_DEFAULT
 from ottla.cli.faults import UsageFault
 from ottla.cli.numbers import partition_count, port_number
-
-HOST_DEFAULT = "127.0.0.1"
-PORT_DEFAULT = 9092
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,10 +63,7 @@ def run(options: argparse.Namespace) -> int:
     if options.brokers > 1 or options.zookeeper is not None:
         from ottla.cli.up_cluster import run_cluster
 
-        port = PORT_DEFAULT if options.port is None else options.port
-        return run_cluster(
-            options, _topics(options.topics), _explicit(options), host=options.host or HOST_DEFAULT, port=port
-        )
+        return run_cluster(options, _topics(options.topics), _explicit(options))
     from ottla.cli.serving import configured, run_broker
     from ottla.config.cluster_defaults import up_defaults
 

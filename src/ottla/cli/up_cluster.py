@@ -26,16 +26,8 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PLANNED: Final = frozenset({"broker.id", "node.id", "zookeeper.connect"})
 
 
-def run_cluster(
-    options: argparse.Namespace,
-    topics: Mapping[str, int | None],
-    explicit: Mapping[str, str],
-    *,
-    host: str,
-    port: int,
-) -> int:
-    """`host` and `port` are the first broker's."""
-    wishes = _wishes(options, explicit, host, port)
+def run_cluster(options: argparse.Namespace, topics: Mapping[str, int | None], explicit: Mapping[str, str]) -> int:
+    wishes = _wishes(options, explicit)
     _check_tree(options.zookeeper)
     # What each broker would say of it is said once, and before anything is started.
     json = configured({}, explicit, up_defaults(wishes.brokers)).observe.log_json
@@ -75,7 +67,9 @@ def _check_address(wishes: Wishes) -> None:
         raise StartFault(f"cannot listen on {at}: {error.strerror or error}; {step}") from error
 
 
-def _wishes(options: argparse.Namespace, explicit: Mapping[str, str], host: str, port: int) -> Wishes:
+def _wishes(options: argparse.Namespace, explicit: Mapping[str, str]) -> Wishes:
+    from ottla.cli.addresses import HOST_DEFAULT, PORT_DEFAULT
+
     twice = sorted(_PLANNED & explicit.keys())
     if twice:
         raise UsageFault(f"--set {twice[0]}: each of several brokers has its own")
@@ -86,8 +80,8 @@ def _wishes(options: argparse.Namespace, explicit: Mapping[str, str], host: str,
     return Wishes(
         brokers=options.brokers,
         first_log_dir=log_dirs,
-        host=host,
-        port=port,
+        host=options.host or HOST_DEFAULT,
+        port=PORT_DEFAULT if options.port is None else options.port,
         properties={name: value for name, value in explicit.items() if name not in planned},
         metrics_port=options.metrics_port,
     )
@@ -98,7 +92,7 @@ async def _serve(wishes: Wishes, zookeeper: str | None, topics: Mapping[str, int
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
-        # A user who starts it by `nohup` wants it to outlive the terminal.
+        # Whoever starts it by `nohup` wants it to outlive the terminal.
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, stop.set)
     cluster = LocalCluster(wishes, _pass_on_json if json else _pass_on, zookeeper)

@@ -13,8 +13,7 @@ from functools import partial
 from typing import Final
 
 from ottla import logs
-from ottla.coordination.held_back import HeldTransactions
-from ottla.coordination.journal import JournalFile, encode_frame
+from ottla.coordination.journal import FRAME_BYTES_MAX, JournalFile, encode_frame
 from ottla.coordination.loading import LoadedTree, LoadReport, Opened, open_again
 from ottla.ports.disk import Disk
 from ottla.ports.workers import Workers
@@ -23,6 +22,8 @@ from ottla.ports.workers import Workers
 _RETRY_S: Final = 1.0
 #: What is said of a disk that has no room for us.
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+#: The leader epochs of some 200,000 partitions, and half of what a frame may have.
+_HELD_BYTES_MAX: Final = FRAME_BYTES_MAX // 2
 
 _log = logs.logger("coordination")
 
@@ -39,6 +40,35 @@ class FrameRefused(Exception):
 
 class JournalLost(Exception):
     """Nobody knows what is on the medium: the next start finds out."""
+
+
+class HeldTransactions:
+    """Transactions that are in the tree and in no file, as the disk had no room for them; they follow one another."""
+
+    def __init__(self) -> None:
+        self._txns: list[bytes] = []
+        #: At most _HELD_BYTES_MAX.
+        self.bytes = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._txns)
+
+    def add(self, txns: Sequence[bytes]) -> bool:
+        """Whether there was a place for them here."""
+        size = sum(map(len, txns))
+        if self.bytes + size > _HELD_BYTES_MAX:
+            return False
+        self._txns += txns
+        self.bytes += size
+        return True
+
+    def frame(self, first_zxid: int) -> bytes:
+        """All of them, in one frame: what a crash may leave of two would not pass for a torn tail."""
+        return encode_frame(first_zxid, self._txns)
+
+    def clear(self) -> None:
+        self._txns.clear()
+        self.bytes = 0
 
 
 class Journaling:

@@ -127,7 +127,7 @@ class Server:
         else:
             self._rounds = Rounds(clock, limits.frame_bytes_max, self._closed)
         self.memory = AnswerMemory(clock, self._rounds.close_connection)
-        self._rounds.sending.memory = self.memory
+        self._rounds.settling.sending.memory = self.memory
         self._connections: dict[Connection, None] = {}
         self._by_address: dict[str, int] = {}
         self._by_listener: dict[str, int] = {}

@@ -5,7 +5,7 @@ whole ones behind a request that waits. Once they reach the bound, a connection 
 until others have given theirs back; those that have one go on, so that their requests come to an end. Like Kafka's, the
 bound may be passed by the one request that reached it.
 
-Where no bound is set none of this runs: rounds are then served by the base class alone.
+Where no bound is set none of this runs: rounds are then served by the base classes alone.
 """
 
 from __future__ import annotations
@@ -15,14 +15,21 @@ from collections.abc import Callable
 from ottla.ports import Clock
 from ottla.server.buffers import Buffer
 from ottla.server.connection import Connection
+from ottla.server.incoming import IncomingBuffers
 from ottla.server.rounds import Rounds
+from ottla.server.settling import Settling
 
 
-class BoundedRounds(Rounds):
+class BoundedSettling(Settling):
     def __init__(
-        self, clock: Clock, frame_bytes_max: int, closed: Callable[[Connection], None], queued_bytes_max: int
+        self,
+        clock: Clock,
+        incoming: IncomingBuffers,
+        backlog: dict[Connection, None],
+        closed: Callable[[Connection], None],
+        queued_bytes_max: int,
     ) -> None:
-        super().__init__(clock, frame_bytes_max, closed)
+        super().__init__(clock, incoming, backlog, closed)
         self._queued_bytes_max = queued_bytes_max
         #: Bytes of each connection's buffer. Their sum stays below the bound, but for the last.
         self._held: dict[Connection, int] = {}
@@ -30,34 +37,28 @@ class BoundedRounds(Rounds):
         #: Connections that are not read from, in the order in which they will be.
         self._starved: dict[Connection, None] = {}
 
-    def _cut(self, connection: Connection, buffer: Buffer) -> None:
-        super()._cut(connection, buffer)
-        self._count(connection)
-
-    def shrink(self, connection: Connection) -> None:
-        super().shrink(connection)
-        self._count(connection)
-
     def _settle_one(self, connection: Connection) -> None:
         super()._settle_one(connection)
         if connection in self._starved and not connection.released:
             connection.mute(True)
 
-    def _settle(self) -> None:
-        super()._settle()
+    def settle(self, *, crowded: bool) -> bool:
+        is_left = super().settle(crowded=crowded)
         while self._starved and self.held_bytes < self._queued_bytes_max:
             connection = next(iter(self._starved))
             del self._starved[connection]
-            self._count(connection)
-            self._touched.append(connection)
-            super()._settle()
+            self.count(connection)
+            self.touched.append(connection)
+            is_left |= super().settle(crowded=crowded)
+        return is_left
 
-    def _close(self, connection: Connection) -> None:
-        super()._close(connection)
+    def close(self, connection: Connection) -> None:
+        super().close(connection)
         self._starved.pop(connection, None)
-        self._count(connection)
+        self.count(connection)
 
-    def _count(self, connection: Connection) -> None:
+    def count(self, connection: Connection) -> None:
+        """Something may have changed about what this connection holds."""
         before = self._held.pop(connection, 0)
         self.held_bytes -= before
         size = 0 if connection.buffer is None else connection.buffer.size
@@ -69,3 +70,28 @@ class BoundedRounds(Rounds):
         else:
             self._held[connection] = size
             self.held_bytes += size
+
+
+class BoundedRounds(Rounds):
+    settling: BoundedSettling
+
+    def __init__(
+        self, clock: Clock, frame_bytes_max: int, closed: Callable[[Connection], None], queued_bytes_max: int
+    ) -> None:
+        self._queued_bytes_max = queued_bytes_max
+        super().__init__(clock, frame_bytes_max, closed)
+
+    def _make_settling(self, closed: Callable[[Connection], None]) -> BoundedSettling:
+        return BoundedSettling(self._clock, self._incoming, self._backlog, closed, self._queued_bytes_max)
+
+    @property
+    def held_bytes(self) -> int:
+        return self.settling.held_bytes
+
+    def _cut(self, connection: Connection, buffer: Buffer) -> None:
+        super()._cut(connection, buffer)
+        self.settling.count(connection)
+
+    def shrink(self, connection: Connection) -> None:
+        super().shrink(connection)
+        self.settling.count(connection)

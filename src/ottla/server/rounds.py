@@ -12,12 +12,12 @@ pool, and all others have a copy.
     ready, in the midst of a frame ──── bulk: behind those, with a time of its own
     ready, and anything in progress ─── received if it may be; frames are cut
 
-Where frames are left a connection stands in one of three places until the next round, which `_settle` schedules as long
+Where frames are left a connection stands in one of three places until the next round, which is scheduled as long
 as anything stands there:
 
     backlog    whole frames whose turn is to come: first those that waited, in the order of their turns
-    touched    something has happened to it between rounds: answers, the end of a wait, a fault
-    ended      closed, and not yet released
+    touched    something has happened to it between rounds: answers, the end of a wait, a fault (`settling.py`)
+    ended      closed, and not yet released (there too)
 
 A round has a bound for its time, for the frames of each connection, and for those that may take long. What is over it
 is left where it is: unread with the network, or in the backlog (docs/decisions/whose-turn.md).
@@ -26,7 +26,6 @@ is left where it is: unread with the network, or in the backlog (docs/decisions/
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -41,8 +40,6 @@ from ottla.server.connection import Connection
 from ottla.server.dispatching import Dispatch, NotYet
 from ottla.server.incoming import IncomingBuffers
 from ottla.server.round_bounds import (
-    CLOSING_CROWDED_MS,
-    CLOSING_MS,
     CONNECTIONS_A_LOOK,
     CROWDED_MS,
     FRAMES_A_CYCLE,
@@ -50,11 +47,10 @@ from ottla.server.round_bounds import (
     NO_CROWD,
     PATIENT_A_ROUND,
     ROUND_MS,
-    SETTLED_A_LOOK,
     SHORT_BYTES,
     WRITTEN_A_MS_SHIFT,
 )
-from ottla.server.sending import Sending
+from ottla.server.settling import Settling
 from ottla.server.whose_turn import in_turn
 
 log_event = logs.logger("server")
@@ -65,15 +61,10 @@ class Rounds:
         self._dispatch: Dispatch = NotYet()
         self._clock = clock
         self._frame_bytes_max = frame_bytes_max
-        self._closed = closed
         self._incoming = IncomingBuffers()
-        self.sending = Sending(clock)
         #: Connections with frames that a round left for the next one, in the order of their turns.
         self._backlog: dict[Connection, None] = {}
-        #: Connections that something happened to: answers to send, an end to a wait, a close.
-        self._touched: list[Connection] = []
-        #: Connections that have ended, and still hold what they held.
-        self._ended: deque[Connection] = deque()
+        self.settling = self._make_settling(closed)
         #: How many patient requests this round may still serve. Those over it stand in the backlog, in their order.
         self._patient_left = 0
         #: Frames of one connection in this round.
@@ -94,11 +85,18 @@ class Rounds:
         #: Connections that were ready when the last round was over, and what for. They are first in the next one.
         self._passed_over: dict[Connection, int] = {}
 
+    def _make_settling(self, closed: Callable[[Connection], None]) -> Settling:
+        return Settling(self._clock, self._incoming, self._backlog, closed)
+
     def open(self, dispatch: Dispatch) -> None:
         self._dispatch = dispatch
 
     def run(self, ready: list[tuple[Any, int]]) -> bool:
-        """Serves everything that is ready, as the network calls it; says whether it pays to look at once for more."""
+        """Serves everything that is ready, as the network calls it; says whether it pays to look at once for more.
+
+        It is one piece, and longer than a function should be: what stands in the loop is done for each request, on
+        locals. Taken apart, each request would pay for calls, and for passing on what is local.
+        """
         self._running = self._came = True
         self._arriving = self._late = False
         if self._passed_over:
@@ -162,7 +160,7 @@ class Rounds:
                 except OSError as error:
                     small.append(buffer)
                     if not isinstance(error, BlockingIOError):
-                        self._lost(connection)
+                        self.settling.lost(connection)
                     continue
                 if received < 0:
                     # Its lane knows what to do with the request, and needs the buffer no more.
@@ -189,7 +187,7 @@ class Rounds:
                     else:
                         self._received(connection, buffer, received)
                 except Exception as fault:
-                    self._failed(connection, fault)
+                    self.settling.failed(connection, fault)
             if bulk:
                 self._serve_bulk(bulk)
             if self._backlog and (some_wait or not self._late):
@@ -202,7 +200,8 @@ class Rounds:
             if not whole:
                 # Something that is no fault of a request has ended the round before its end.
                 self._incoming.abandon_used()
-            self._settle()
+            if self.settling.settle(crowded=bool(self._passed_over)):
+                self._schedule()
         return not self._arriving and not self._late
 
     def _claimed(self, connection: Connection, buffer: Buffer, received: int) -> None:
@@ -211,7 +210,7 @@ class Rounds:
             connection.claim_places()
             self._received(connection, buffer, received)
         except Exception as fault:
-            self._failed(connection, fault)
+            self.settling.failed(connection, fault)
 
     def _serve_ready(self, connection: Connection, events: int) -> None:
         if connection.closed:
@@ -219,11 +218,11 @@ class Rounds:
         try:
             if events & WRITABLE and connection.unsent:
                 # Behind all requests: a crowd that takes long answers slowly would hold them up.
-                self.sending.takes_more(connection)
+                self.settling.sending.takes_more(connection)
             if events & (READABLE | BROKEN):
                 self._receive(connection, broken=bool(events & BROKEN))
         except Exception as fault:
-            self._failed(connection, fault)
+            self.settling.failed(connection, fault)
 
     def _serve_bulk(self, bulk: list[Connection]) -> None:
         """Long frames have a time of their own: a client that sends a short one waits for the rest of none."""
@@ -249,7 +248,8 @@ class Rounds:
             self._late = False
             self._patient_left = PATIENT_A_ROUND
             self._ends_ms = self._clock.monotonic_ms() + (CROWDED_MS if self._passed_over else ROUND_MS)
-        waiting, self._backlog = deque(sorted(self._backlog, key=lambda waits: not waits.listener.control)), {}
+        waiting = deque(sorted(self._backlog, key=lambda waits: not waits.listener.control))
+        self._backlog.clear()
         try:
             while waiting and not self._is_over(waiting[0]):
                 connection = waiting.popleft()
@@ -258,11 +258,13 @@ class Rounds:
         finally:
             if waiting:
                 # Connections that were served and have more come after those that were not.
-                self._backlog = {**dict.fromkeys(waiting), **self._backlog}
+                waiting.extend(self._backlog)
+                self._backlog.clear()
+                self._backlog.update(dict.fromkeys(waiting))
 
     def touched(self, connection: Connection) -> None:
         """Something happened to a connection; inside a round its end sees to it, else the next turn of the loop."""
-        self._touched.append(connection)
+        self.settling.touched.append(connection)
         if not self._running:
             # The end of a long wait: the connection must not pass for idle before its answer has left.
             connection.last_active_ms = self._clock.monotonic_ms()
@@ -283,17 +285,17 @@ class Rounds:
         except BlockingIOError:
             return
         except OSError:
-            self._lost(connection)
+            self.settling.lost(connection)
             return
         if received > 0:
             assert connection.buffer is not None
             self._cut(connection, connection.buffer)
         elif received == 0:
-            self._peer_gone(connection)
+            self.settling.peer_gone(connection)
         elif broken:
             # What it has sent fills its room, so that nothing was received that would have said so. The network would
             # name it again in each round, whether it is muted or not.
-            self._lost(connection)
+            self.settling.lost(connection)
         else:
             connection.mute(True)
 
@@ -301,7 +303,7 @@ class Rounds:
         """Takes up a buffer with the first bytes that a connection without one has sent."""
         if received == 0:
             self._incoming.release(buffer)
-            self._peer_gone(connection)
+            self.settling.peer_gone(connection)
             return
         self._incoming.hold(connection, buffer, received)
         self._cut(connection, buffer)
@@ -311,7 +313,7 @@ class Rounds:
         try:
             self._serve_frames(connection, buffer)
         except Exception as fault:
-            self._failed(connection, fault)
+            self.settling.failed(connection, fault)
 
     def _serve_frames(self, connection: Connection, buffer: Buffer) -> None:
         data = buffer.data
@@ -325,7 +327,7 @@ class Rounds:
             length, key, version, correlation = unpack(data, start)
             if length > self._frame_bytes_max or length < REQUEST_FIELDS_BYTES:
                 log_bad_frame(length, connection)
-                self._lost(connection)
+                self.settling.lost(connection)
                 return
             frame_end = start + LENGTH_BYTES + length
             if frame_end > end:
@@ -366,7 +368,7 @@ class Rounds:
             log_event.warning_limited(
                 "closing a connection for whose request there is no memory", peer=connection.host, reason=error
             )
-            self._lost(connection)
+            self.settling.lost(connection)
             return
         if connection.muted:
             connection.mute(False)
@@ -374,7 +376,7 @@ class Rounds:
             (length,) = INT32.unpack_from(data, start)
             if length > self._frame_bytes_max or length < REQUEST_FIELDS_BYTES:
                 log_bad_frame(length, connection)
-                self._lost(connection)
+                self.settling.lost(connection)
 
     def _is_over(self, connection: Connection) -> bool:
         """Whether this connection's next frame comes too late for this round."""
@@ -387,119 +389,11 @@ class Rounds:
         """What a connection holds becomes no more than what it has sent, and a little. Outside of a round only."""
         self._incoming.shrink(connection)
 
-    # -- ends
-
-    def _failed(self, connection: Connection, fault: Exception) -> None:
-        """A fault of ours in the request of one connection ends that connection alone."""
-        log_event.error("a request failed", peer=connection.host, error="".join(traceback.format_exception(fault)))
-        self._lost(connection)
-
-    def _peer_gone(self, connection: Connection) -> None:
-        """The peer sends no more. Produces of this round are still written and answered; a wait is given up."""
-        connection.peer_gone = True
-        if connection.produces_open or connection.answers:
-            self._touched.append(connection)
-        else:
-            self._lost(connection)
-
-    def _lost(self, connection: Connection) -> None:
-        connection.closed = True
-        self._touched.append(connection)
-
-    def _settle(self) -> None:
-        """The end of a round: answers go out, buffers go back, those whose wait is over go on with their next frame."""
-        sending, incoming = self.sending, self._incoming
-        if self._touched or self._ended or sending.short or sending.long:
-            sending.begin()
-            self._send_more(self.sending.next_short)
-            self._settle_touched()
-            self._send_more(self.sending.next_long)
-            self._close_ended()
-            self._settle_touched()
-        if incoming.used:
-            incoming.give_back_used()
-        if self._backlog or self._touched or self._ended or sending.short or sending.long:
-            self._schedule()
-
-    def _settle_touched(self) -> None:
-        while touched := self._touched:
-            self._touched = []
-            for place, connection in enumerate(touched):
-                if place & SETTLED_A_LOOK == SETTLED_A_LOOK and self.sending.is_over:
-                    self._put_off(touched[place:])
-                    return
-                try:
-                    self._settle_one(connection)
-                except Exception as fault:
-                    self._failed(connection, fault)
-
-    def _put_off(self, touched: list[Connection]) -> None:
-        for connection in touched:
-            if connection.answers and not connection.unsent and not (connection.closed or connection.peer_gone):
-                self.sending.put_off(connection)
-            else:
-                self._touched.append(connection)
-
-    def _send_more(self, following: Callable[[], Connection | None]) -> None:
-        """Goes on with what sockets take again: at least one of them, and others while there is time."""
-        while (connection := following()) is not None:
-            try:
-                self.sending.go_on(connection)
-            except OSError:
-                self._lost(connection)
-            except Exception as fault:
-                self._failed(connection, fault)
-            else:
-                if not connection.unsent:
-                    self._touched.append(connection)
-            if self.sending.is_over:
-                return
-
-    def _settle_one(self, connection: Connection) -> None:
-        if connection.answers and not connection.closed:
-            try:
-                self.sending.send(connection)
-            except OSError:
-                connection.closed = True
-        if connection.unsent and not connection.closed:
-            self.sending.note(connection)
-        if connection.closed or (connection.peer_gone and not connection.produces_open):
-            connection.closed = True
-            self._ended.append(connection)
-            return
-        if connection.busy or connection.unsent:
-            return
-        if connection.buffer is not None and connection.end - connection.start >= 12:
-            self._backlog[connection] = None
-        elif connection.muted:
-            connection.mute(False)
-
-    def _close_ended(self) -> None:
-        """To close a connection costs as much as to serve some requests, and thousands may end at once."""
-        ends_ms = self._clock.monotonic_ms() + (CLOSING_CROWDED_MS if self._passed_over else CLOSING_MS)
-        while self._ended:
-            self._close(self._ended.popleft())
-            if self._clock.monotonic_ms() >= ends_ms:
-                return
-
-    def _close(self, connection: Connection) -> None:
-        if connection.released:
-            return
-        self._backlog.pop(connection, None)
-        try:
-            connection.release()
-        except Exception as fault:
-            # Its socket is closed all the same.
-            self._failed(connection, fault)
-        self._incoming.let_go(connection)
-        self.sending.forget(connection)
-        self._closed(connection)
-
     def close_connection(self, connection: Connection) -> None:
         """Closes from outside a round: idle for too long, or the server stops."""
-        self._close(connection)
-        if not self._running:
-            self._settle()
+        self.settling.close(connection)
+        if not self._running and self.settling.settle(crowded=bool(self._passed_over)):
+            self._schedule()
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -511,6 +405,6 @@ class Rounds:
         self._scheduled = False
         if not self._came:
             self.run([])
-        elif self._backlog or self._touched or self._ended or self.sending.short or self.sending.long:
+        elif self.settling.is_left:
             # The network was first. It is asked again before those who wait have more time than those who come.
             self._schedule()

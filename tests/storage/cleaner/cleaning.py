@@ -15,7 +15,7 @@ from ottla.records.batch import BatchHeader, check_crc, iterate
 from ottla.records.record import Record, decode_batch, encode_batch
 from ottla.storage.cleaner.dirt import Dirt, dirt_of
 from ottla.storage.cleaner.job import PassLimits
-from ottla.storage.cleaner.rounds import PassContext, PassResult, PassSteps, ThreadWorker, clean_log, run_here
+from ottla.storage.cleaner.rounds import PassContext, PassResult, Steps, ThreadWorker, clean_log, run_here
 from ottla.storage.log.append import AppendResult
 from ottla.storage.log.log import Log
 from ottla.storage.log.retention import Removal
@@ -76,7 +76,7 @@ class Cleaner:
             stable_offset = log.end_offset if stable is None else stable
         return dirt_of(log, stable_offset, self.now_ms)
 
-    def steps(self, log: Log) -> PassSteps:
+    def steps(self, log: Log) -> Steps:
         return clean_log(log, self.dirt(log), self.surrounding())
 
     def clean(self, log: Log) -> PassResult:

@@ -22,7 +22,7 @@ from tests.storage.log_world import NOW, World
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.records.record import decode_batch
 from ottla.storage.cleaner.faults import PassInterrupted
-from ottla.storage.cleaner.rounds import PassSteps, Step, done_here
+from ottla.storage.cleaner.rounds import Step, Steps, done_here
 from ottla.storage.errors import OffsetOutsideLog
 from ottla.storage.log.log import Log
 from ottla.storage.log.opening.open_log import open_log
@@ -44,7 +44,7 @@ def run(step: Step) -> object:
     return done_here(step)
 
 
-def disturbed(steps: PassSteps, at: int, disturb: Callable[[], None]) -> bool:
+def disturbed(steps: Steps, at: int, disturb: Callable[[], None]) -> bool:
     """Drives a pass and calls `disturb` after step `at`; whether there was such a step."""
     step = next(steps)
     number = 0
@@ -195,7 +195,7 @@ def test_a_consumer_sees_every_key_whatever_happens_under_it() -> None:
         cleaner = Cleaner(world)
         seen: dict[bytes, bytes] = {}
         at = 0
-        steps: PassSteps | None = None
+        steps: Steps | None = None
         sent: object = None
         for turn in range(400):
             if steps is None and turn < 300:

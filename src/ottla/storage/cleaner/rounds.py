@@ -56,7 +56,7 @@ class Changing(NamedTuple):
 
 
 Step = InProcess | OnThread | InTurns | Changing
-PassSteps = Generator[Step, Any, "PassResult"]
+Steps = Generator[Step, Any, "PassResult"]
 
 
 class PassResult(NamedTuple):
@@ -138,7 +138,7 @@ class PassContext(NamedTuple):
     remove_later: Callable[[Log, Removal], None]
 
 
-def clean_log(log: Log, dirt: Dirt, around: PassContext) -> PassSteps:
+def clean_log(log: Log, dirt: Dirt, around: PassContext) -> Steps:
     """Cleans one log up to `dirt.end_offset`, or as far as memory reaches."""
     if log.swap is not None:
         yield Changing(log.settling_swap())
@@ -304,7 +304,7 @@ def _told(log: Log, work: Callable[[], None]) -> OnThread:
     return OnThread(run)
 
 
-def run_here(cleaning: PassSteps) -> PassResult:
+def run_here(cleaning: Steps) -> PassResult:
     """Drives a pass to its end with the caller waiting for it: for tests. `broker/cleaning.py` goes step by step."""
     try:
         step = next(cleaning)

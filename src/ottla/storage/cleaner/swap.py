@@ -4,7 +4,7 @@
 
 A start after a crash removes `.cleaned`, and completes `.swap` once an old segment lost its name: it removes the old
 ones in the cleaned one's range and gives it their first one's name. So `.swap` must be certain before an old one goes,
-or both could be lost; and the old ones must be gone for certain before `.swap` goes, or nothing would say that one
+or both could be lost; and the old ones must be gone for certain before `.swap` goes, or nothing would tell that one
 which came back is old. The loop changes what is in memory; names and syncs are a worker's. What it is doing stands in
 `log.swap` from the first rename on.
 """
