@@ -28,6 +28,7 @@ blocks (`Flush`, `Removal`, and `Roll` where the log rolls apart), or is yielded
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -375,14 +376,18 @@ class Log:
         """The same with the caller waiting for the disk: for tests."""
         return done_at_once(self.expiring(now_ms, high_watermark))
 
-    def cutting_to(self, offset: int, lowering: Lowering = NOT_LOWERED) -> DiskSteps[None]:
-        """Drops the batches that end at or above `offset`. See `truncation.py` for what `lowering` is."""
+    def cutting_to(
+        self, offset: int, lowering: Lowering = NOT_LOWERED, ends: Callable[[], None] = lambda: None
+    ) -> DiskSteps[None]:
+        """Drops the batches that end at or above `offset`. See `truncation.py` for what the call-backs are."""
         with self.naming_faults():
-            yield from truncation.cutting_to(self, offset, lowering)
+            yield from truncation.cutting_to(self, offset, lowering, ends)
 
-    def beginning_anew_at(self, offset: int, lowering: Lowering = NOT_LOWERED) -> DiskSteps[None]:
+    def beginning_anew_at(
+        self, offset: int, lowering: Lowering = NOT_LOWERED, ends: Callable[[], None] = lambda: None
+    ) -> DiskSteps[None]:
         with self.naming_faults():
-            yield from truncation.beginning_anew_at(self, offset, lowering)
+            yield from truncation.beginning_anew_at(self, offset, lowering, ends)
 
     def truncate_to(self, offset: int) -> None:
         """As `cutting_to`, with the caller waiting for the disk: for where nothing else is served."""
