@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ from ottla.model import TopicPartition
 from ottla.ports.real import real_ports
 
 _OPEN_FILE: Final = "a file that is open: the system's memory takes it, or has it"
+_ASKS: Final = "asks whether it would wait, so as not to"
 #: Operation, who asks, and why that does not wait for the medium.
 ALLOWED: Final = {
     ("append", "storage.log.staging.Staging.write"): _OPEN_FILE,
@@ -35,14 +37,12 @@ ALLOWED: Final = {
     ("read", "storage.log.batch_walk.walk"): _OPEN_FILE,
     ("read", "storage.log.reader.Slice.read"): _OPEN_FILE,
     ("read", "storage.log.indexes.time_lookup._arguments"): _OPEN_FILE,
-    ("is_cold", "storage.log.cold_reads.is_warm"): "asks whether it would wait, so as not to",
+    ("is_cold", "storage.log.cold_reads.is_warm"): _ASKS,
+    ("is_cold", "storage.log.indexes.indexed_file.IndexedFile.would_wait_for"): _ASKS,
+    ("is_cold", "storage.log.indexes.time_lookup._warm"): _ASKS,
     ("open", "storage.log.indexes.indexed_file.IndexedFile.found.<locals>.<lambda>"): (
-        "a file that is there: its name and its inode are read, once until 512 others were opened"
+        "the first segment of a log, which was made a moment ago: its name and its inode are in memory"
     ),
-    ("read_file", "storage.log.indexes.indexed_file.IndexedFile.found.<locals>.<lambda>"): (
-        "an index of a sealed segment, once until 512 others were opened"
-    ),
-    ("read_file", "storage.formats.epoch_checkpoint.read"): "once a log and start, some bytes that a flush wrote",
     ("free_bytes", "storage.directories.status.describe_directory"): "numbers that the file system has in memory",
     ("total_bytes", "storage.directories.status.describe_directory"): "numbers that the file system has in memory",
 }
@@ -60,10 +60,9 @@ class WatchedBroker(BrokerThread):
         self.port = self.broker.endpoints[0].port
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[WatchedBroker]:
-    properties = {
-        "log.dirs": f"{tmp_path}/a,{tmp_path}/b",
+def properties(folder: Path) -> dict[str, str]:
+    return {
+        "log.dirs": f"{folder}/a,{folder}/b",
         "log.initial.task.delay.ms": "100",
         "log.retention.check.interval.ms": "100",
         "log.segment.delete.delay.ms": "0",
@@ -73,7 +72,17 @@ def broker(tmp_path: Path) -> Iterator[WatchedBroker]:
         "offsets.topic.replication.factor": "1",
         "group.initial.rebalance.delay.ms": "0",
     }
-    with WatchedBroker(str(tmp_path), **properties) as broker:
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[WatchedBroker]:
+    with serving(tmp_path) as broker:
+        yield broker
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[WatchedBroker]:
+    with WatchedBroker(str(folder), **properties(folder)) as broker:
         broker.threads.append(broker.run(thread_id()))
         yield broker
         broker.threads.clear()  # a stop serves nobody
@@ -115,3 +124,27 @@ def test_what_clients_do_asks_the_disk_for_nothing_that_waits(broker: WatchedBro
     rolled = broker.look(lambda _: [len(log.segments) for log in services.replicas.directories.logs.values()])
     assert max(rolled) > 10
     assert {asked for asked in broker.asked if asked not in ALLOWED} == set()
+
+
+def use_again(address: str) -> None:
+    """What clients do with logs of an earlier life: nothing of them is in memory."""
+    with Admin(bootstrap_servers=address) as admin:
+        first, last = TopicPartition("flushed", 0), TopicPartition("timed", 0)
+        admin.list_offsets({first: -3, last: 1})
+        with Consumer(bootstrap_servers=address, auto_offset_reset="earliest", isolation_level="read_committed") as one:
+            one.assign([first, last])
+            found = 0
+            while found < 47:
+                found += len(one.poll(timeout_ms=1000))
+        with Producer(bootstrap_servers=address) as producer:
+            for name in ("flushed", "timed"):
+                producer.send(name, RECORD).result(60)
+        admin.delete_records({first: 3})
+
+
+def test_what_was_there_at_a_start_is_opened_and_read_by_workers(tmp_path: Path) -> None:
+    with serving(tmp_path) as broker:
+        use(f"127.0.0.1:{broker.port}")
+    with serving(tmp_path) as broker:
+        use_again(f"127.0.0.1:{broker.port}")
+        assert {asked for asked in broker.asked if asked not in ALLOWED or asked[0] == "open"} == set()

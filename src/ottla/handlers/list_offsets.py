@@ -14,7 +14,8 @@ waits (docs/decisions/record-checks.md).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ottla.handlers.calls.call import Call
@@ -34,7 +35,8 @@ from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation
 from ottla.steps import Steps, pieces, taken
 from ottla.storage.errors import StorageFault
-from ottla.storage.log.indexes.time_lookup import Elsewhere, Lookup, LookupPause, TimestampOffset
+from ottla.storage.log.cold_reads import Missing, missing_producers
+from ottla.storage.log.indexes.time_lookup import FromDisk, Lookup, LookupPause, LookupStep, TimestampOffset
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -85,7 +87,7 @@ class _UnfinishedLookup(NamedTuple):
 
     leader: Leader
     lookup: Lookup
-    step: LookupPause | Elsewhere
+    step: LookupStep
     #: Where the answer is to stand.
     answers: list[ListOffsetsPartitionResponse]
     place: int
@@ -103,7 +105,7 @@ class _Lookups:
     def begin(self, leader: Leader, lookup: Lookup, answers: list[ListOffsetsPartitionResponse]) -> FoundOffset | None:
         """What it finds at once; None where the next one of `answers` is to be filled in later."""
         self.begun += 1
-        step: LookupPause | Elsewhere = LookupPause()
+        step: LookupStep = LookupPause()
         if self.begun <= AT_ONCE_MAX:
             try:
                 step = next(lookup)
@@ -179,7 +181,7 @@ async def _finished(
     return response
 
 
-async def _driven(call: Call, lookup: Lookup, step: LookupPause | Elsewhere, deadline_ms: int) -> FoundOffset:
+async def _driven(call: Call, lookup: Lookup, step: LookupStep, deadline_ms: int) -> FoundOffset:
     """Takes a look-up to its end; raises TimeoutError where that is too far."""
     services = call.services
     owner = object() if call.connection is None else call.connection
@@ -190,6 +192,14 @@ async def _driven(call: Call, lookup: Lookup, step: LookupPause | Elsewhere, dea
             if isinstance(step, LookupPause):
                 await asyncio.sleep(0)
                 step = lookup.send(None)
+                continue
+            if isinstance(step, FromDisk):
+                try:
+                    await services.workers.thread(step.work)
+                except OSError as error:
+                    step = lookup.throw(error)
+                else:
+                    step = lookup.send(None)
                 continue
             try:
                 result = await services.checks.run(owner, step.work, step.arguments)
@@ -226,11 +236,9 @@ def _partition(
     committed = request.isolation_level == _READ_COMMITTED
     answer = ListOffsetsPartitionResponse(partition_index=partition.partition_index)
     try:
-        if request.replica_id != _CONSUMER:
-            limit = leader.log.end_offset
-        else:
-            limit = leader.last_stable_offset if committed else leader.high_watermark
-        found = _find(leader, partition.timestamp, limit)
+        find = partial(_find_as, leader, partition.timestamp, committed, is_consumer=request.replica_id == _CONSUMER)
+        missing = missing_producers(leader.log) if committed else None
+        found = find() if missing is None else _behind(missing, leader, partition.timestamp, find)
         if isinstance(found, Generator):
             found = lookups.begin(leader, found, answers)
     except StorageFault:
@@ -253,6 +261,27 @@ def _fill(
     answer.timestamp, answer.offset, epoch = found
     if version >= _EPOCH_SINCE:
         answer.leader_epoch = epoch
+
+
+def _find_as(leader: Leader, timestamp: int, committed: bool, *, is_consumer: bool) -> FoundOffset | Lookup | None:
+    """Up to where this reader's view of the log ends."""
+    if not is_consumer:
+        return _find(leader, timestamp, leader.log.end_offset)
+    return _find(leader, timestamp, leader.last_stable_offset if committed else leader.high_watermark)
+
+
+def _behind(
+    missing: Missing, leader: Leader, timestamp: int, find: Callable[[], FoundOffset | Lookup | None]
+) -> Lookup:
+    """The same once a worker has read what is to be known of open transactions."""
+    yield FromDisk(missing.run)
+    missing.take()
+    found = find()
+    if isinstance(found, Generator):
+        return (yield from found)
+    if found is None or found == _NOTHING or (timestamp == LATEST and not leader.knows_watermark):
+        return None
+    return TimestampOffset(*found)
 
 
 def _find(leader: Leader, timestamp: int, limit: int) -> FoundOffset | Lookup | None:

@@ -159,15 +159,18 @@ class Follower:
         own = log.epochs.end_offset_for(leader_epoch, log.end_offset)
         cut = leader_end if own is None else min(leader_end, own[1])
         if cut < log.end_offset:
-            yield from log.cutting_to(cut, partial(self._lowering, self.tp))
-            self.high_watermark = max(log.start_offset, min(self.high_watermark, log.end_offset))
+            yield from log.cutting_to(cut, partial(self._lowering, self.tp), self._ends)
         return log.end_offset
+
+    def _ends(self) -> None:
+        """The log was cut, and nobody has seen it yet."""
+        log = self.log
+        self.high_watermark = max(log.start_offset, min(self.high_watermark, log.end_offset))
 
     def starting_over(self, offset: int) -> DiskSteps[int]:
         """Gives up all that is here and goes on at `offset`: the leader's log begins behind this one's end, or this
         one's files are worth nothing."""
-        yield from self.log.beginning_anew_at(offset, partial(self._lowering, self.tp))
-        self.high_watermark = offset
+        yield from self.log.beginning_anew_at(offset, partial(self._lowering, self.tp), self._ends)
         if self._wrote is not None:
             self._wrote(self.log)
         return offset

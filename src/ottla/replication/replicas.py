@@ -37,6 +37,7 @@ from ottla.storage.directories.placing import NewReplica
 from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.errors import StorageFault
 from ottla.storage.formats.names import FolderKind
+from ottla.storage.log.cold_reads import ColdReads
 from ottla.storage.log.log import Log
 
 log_event = logs.logger("replication")
@@ -84,6 +85,8 @@ class Replicas:
         self.isr_changes = IsrChanges(self.leaders, waiters.changed_between_rounds)
         #: Of what followers are sent.
         self.throttle = LeaderThrottle(broker_id, clock)
+        #: What workers read before logs are.
+        self.cold_reads = ColdReads(workers)
         #: For metrics.
         self.traffic = TrafficByTopic()
         self._flushing = Flushing(workers, self._flushed, self._flush_failed)

@@ -23,7 +23,7 @@ from ottla import logs
 from ottla.ports import Workers
 from ottla.storage.errors import FaultKind, StorageFault
 from ottla.storage.log.log import Log
-from ottla.storage.log.rolling import Roll
+from ottla.storage.log.rolling import LogReading, Roll
 
 log_event = logs.logger("replication")
 
@@ -109,7 +109,7 @@ class Rolls:
         self._look()
 
     def _start(self, log: Log, *, has_made_room: bool) -> None:
-        begun: Roll | None = None
+        begun: Roll | LogReading | None = None
         try:
             begun = log.prepare_roll()
             if begun is None:
@@ -123,7 +123,7 @@ class Rolls:
         self._running[log] = done
         done.add_done_callback(partial(self._made, log, begun, has_made_room))
 
-    def _made(self, log: Log, begun: Roll, has_made_room: bool, done: asyncio.Future[None]) -> None:
+    def _made(self, log: Log, begun: Roll | LogReading, has_made_room: bool, done: asyncio.Future[None]) -> None:
         del self._running[log]
         if done.cancelled():
             return  # the broker ends
@@ -144,12 +144,14 @@ class Rolls:
             return
         if isinstance(fault, OSError):
             self._refused(log, begun, StorageFault.of(log.directory, fault), has_made_room=has_made_room)
+        elif isinstance(fault, StorageFault):
+            self._failed(log, begun, fault)
         elif isinstance(fault, Exception):
             self._failed(log, begun, _of_ours(log, fault))
         else:
             raise fault
 
-    def _refused(self, log: Log, begun: Roll, fault: StorageFault, *, has_made_room: bool) -> None:
+    def _refused(self, log: Log, begun: Roll | LogReading, fault: StorageFault, *, has_made_room: bool) -> None:
         """By the disk. Where no descriptor was left, other files are closed for it, once."""
         if fault.kind is FaultKind.NO_DESCRIPTOR and not has_made_room and log.places.around.files.close_half():
             log.roll_failed(begun)
@@ -158,7 +160,7 @@ class Rolls:
         else:
             self._failed(log, begun, fault)
 
-    def _failed(self, log: Log, begun: Roll | None, fault: StorageFault) -> None:
+    def _failed(self, log: Log, begun: Roll | LogReading | None, fault: StorageFault) -> None:
         log.roll_failed(begun)
         self._end(log, fault)
 

@@ -140,6 +140,8 @@ class FollowerMemo:
                 return None
             if offset == end:
                 return EMPTY
+            if log.is_far(offset, end):
+                return None
             found = log.read(offset, min(asked.max_bytes, self.max_bytes), end)
         except (OffsetOutsideLog, CorruptLog, StorageFault):
             return None

@@ -41,7 +41,7 @@ from ottla.replication.round import Participant
 from ottla.security.quotas import Use
 from ottla.steps import Steps, at_once
 from ottla.storage.errors import CorruptLog, OffsetOutsideLog, StorageFault
-from ottla.storage.log.cold_reads import Warming
+from ottla.storage.log.cold_reads import Missing, Warming
 
 log_event = logs.logger("handlers")
 
@@ -362,6 +362,10 @@ class FetchHandler(Participant):
 
     def settle(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
         """Answers, and lets the connection go on; what is not in memory is brought there by a worker first."""
+        missing = [read.missing for read in reads if read.missing is not None]
+        if missing and wait.reads_left > 0:
+            self._read_cold(wait, missing)
+            return
         cold = [read.slice for read in reads if read.slice is not None and read.is_cold]
         if not cold:
             self._answer(wait, reads)
@@ -387,6 +391,24 @@ class FetchHandler(Participant):
                 warming.release()
 
         future.add_done_callback(done)
+
+    def _read_cold(self, wait: FetchWait, missing: Sequence[Missing]) -> None:
+        """Has workers read where the logs' records lie; then it is looked at again."""
+        wait.reads_left -= 1
+        self._metrics.cold_reads.value += 1
+        if wait.began_ms is None:
+            wait.began_ms = self._round.began_ms
+        wait.peer.answer_later(None)
+
+        def read() -> None:
+            if wait.peer.closed:
+                return
+            try:
+                wait.go_on_warm()
+            except Exception as fault:
+                self.end(wait.peer, fault)
+
+        self.services.replicas.cold_reads.read(missing, read)
 
     def _answer_warm(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
         try:

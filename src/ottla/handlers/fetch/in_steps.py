@@ -18,14 +18,14 @@ from ottla.handlers.fetch.answer import answer_in_steps, encode_empty
 from ottla.handlers.fetch.asked import AskedPartition, Key, each_asked, each_forgotten, without_empty
 from ottla.handlers.fetch.reading import PartitionRead, let_go
 from ottla.handlers.fetch.sessions import NO_SESSION, Session
-from ottla.handlers.fetch.waiting import WATERMARK_NEWS_MS, Answer, FetchWait
+from ottla.handlers.fetch.waiting import COLD_READS_MAX, WATERMARK_NEWS_MS, Answer, FetchWait
 from ottla.handlers.fetch.watched import WatchedPartitions
 from ottla.model import ErrorCode
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.hot.fetch import FetchRequest
 from ottla.replication.isr_progress import Beat
 from ottla.steps import Steps, at_once, pieces
-from ottla.storage.log.cold_reads import Warmth
+from ottla.storage.log.cold_reads import ColdPause, Warmth
 
 if TYPE_CHECKING:
     from ottla.handlers.calls.peer import Peer
@@ -106,6 +106,7 @@ class WatchedFetch(FetchWait):
         self._session_epoch = self.session.epoch
         self._deadline_ms = now_ms + wait_ms
         self._is_late = self._is_parked = self._again = False
+        self.reads_left = COLD_READS_MAX
         self.began_ms = None
         self.watched.on_mark = self._wake
 
@@ -262,6 +263,15 @@ class WatchedFetch(FetchWait):
     def steps(self) -> InSteps:
         """The answer's frame; None where the fetch is to wait on."""
         reads = yield from self._reads()
+        while reads is not None and self.reads_left > 0:
+            missing = [read.missing for read in reads if read.missing is not None]
+            if not missing:
+                break
+            let_go(reads)
+            self.reads_left -= 1
+            self.handler.services.metrics.cold_reads.value += 1
+            yield ColdPause(self.handler.services.replicas.cold_reads, missing)
+            reads = yield from self._reads()
         if reads is None:
             return None
         try:
@@ -278,6 +288,7 @@ class WatchedFetch(FetchWait):
         if self._unwatched is not None:
             is_new, self.is_new = self.is_new, False
             reads = yield from self.reader.read_steps(self._unwatched, self.max_bytes, handler.room(), is_new=is_new)
+            self.is_new = is_new and any(read.missing is not None for read in reads)
             if self._is_late or self.is_enough(reads):
                 return reads
             let_go(reads)

@@ -24,7 +24,7 @@ from ottla.replication.leader import Leader
 from ottla.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.steps import Steps
 from ottla.storage.errors import OffsetOutsideLog, StorageFault
-from ottla.storage.log.cold_reads import is_warm
+from ottla.storage.log.cold_reads import Missing, is_warm, missing_aborted, missing_place, missing_producers
 from ottla.storage.log.reader import Slice
 
 log_event = logs.logger("handlers")
@@ -53,6 +53,7 @@ class PartitionRead:
         "last_stable_offset",
         "leader",
         "log_start_offset",
+        "missing",
         "preferred",
         "records",
         "slice",
@@ -69,6 +70,8 @@ class PartitionRead:
         #: The replica that the consumer is to read from; -1: this one.
         self.preferred = -1
         self.slice: Slice | None = None
+        #: What a worker is to read before the log can be; nothing is in the slice then.
+        self.missing: Missing | None = None
         #: The slice's file, while it is held open.
         self._kept: File | None = None
         #: Whether the slice's bytes are copied into the answer, and these bytes.
@@ -242,7 +245,7 @@ class FetchReader:
         It counts where the read itself was in order: in this leader epoch, from a log that is the beginning of this
         one, within its bounds. What was committed by it, it is answered.
         """
-        if is_new and read.diverging is None:
+        if is_new and read.diverging is None and read.missing is None:
             self._services.replicas.follower_fetched(
                 *(leader, self.replica_id, read.asked.fetch_offset, self.replica_epoch, self.beat),
                 log_start=read.asked.log_start_offset,
@@ -269,6 +272,9 @@ class FetchReader:
     def _read(self, read: PartitionRead, leader: Leader | Follower, max_bytes: int, *, whole_first_batch: bool) -> None:
         """Raises OffsetOutOfRange and StorageFault."""
         asked, log = read.asked, leader.log
+        read.missing = missing_producers(log)
+        if read.missing is not None:
+            return
         self._note_offsets(read, leader)
         if asked.last_fetched_epoch >= 0 and self._diverges(read, leader):
             return
@@ -280,8 +286,16 @@ class FetchReader:
             if not log.start_offset <= asked.fetch_offset <= log.end_offset:
                 raise OffsetOutsideLog(asked.fetch_offset, log.start_offset, log.end_offset)
             return
-        read.slice = log.read(asked.fetch_offset, limit, self.limit(leader), whole_first_batch=whole_first_batch)
+        end = self.limit(leader)
+        read.missing = missing_place(log, asked.fetch_offset, end)
+        if read.missing is not None:
+            return
+        read.slice = log.read(asked.fetch_offset, limit, end, whole_first_batch=whole_first_batch)
         if self._committed and not self.is_follower:
+            read.missing = missing_aborted(log, asked.fetch_offset, read.slice, read.last_stable_offset)
+            if read.missing is not None:
+                read.slice = None
+                return
             read.aborted = log.aborted_in(asked.fetch_offset, read.slice, read.last_stable_offset)
 
     def lags(self, asked: Iterable[AskedPartition]) -> bool:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: at once, each write would cost every follower two fetches.
 WATERMARK_NEWS_MS: Final = 5
 
+#: Where a segment lies on the disk is found by one read of a worker, and its aborted transactions by another.
+COLD_READS_MAX: Final = 4
+
 #: What a fetch says of all that it has read, the id of its session, and an error of the request as a whole.
 Answer = tuple[list[PartitionRead], int, ErrorCode]
 
@@ -38,6 +41,7 @@ class FetchWait:
         "min_bytes",
         "peer",
         "reader",
+        "reads_left",
         "version",
     )
 
@@ -55,6 +59,8 @@ class FetchWait:
         self.is_hasty = False
         #: Nothing was read for it yet.
         self.is_new = True
+        #: How often workers may still read for it what its logs lack: then it is answered without that.
+        self.reads_left = COLD_READS_MAX
         #: When its round began, where that has left it waiting.
         self.began_ms: int | None = None
         #: Known where quotas ask for it.
@@ -74,7 +80,8 @@ class FetchWait:
 
     def is_enough(self, reads: list[PartitionRead]) -> bool:
         return sum(read.size for read in reads) >= self.min_bytes or any(
-            read.error or read.diverging or read.preferred >= 0 for read in reads
+            read.error or read.diverging or read.preferred >= 0 or (read.missing and self.reads_left > 0)
+            for read in reads
         )
 
     def try_complete(self, now_ms: int) -> bool:
@@ -113,13 +120,20 @@ class FetchWait:
     def expire(self, now_ms: int) -> None:
         self.answer_now()
 
+    def go_on_warm(self) -> None:
+        """Workers have read what was missing."""
+        if not self.first_try():
+            self.answer_now()
+
     def answer_now(self) -> None:
         """Answers with what there is."""
         self.handler.settle(self, self._read())
 
     def _read(self) -> list[PartitionRead]:
-        is_new, self.is_new = self.is_new, False
-        return self.reader.read_all(self.asked, self.max_bytes, self.handler.room(), is_new=is_new)
+        is_new = self.is_new
+        reads = self.reader.read_all(self.asked, self.max_bytes, self.handler.room(), is_new=is_new)
+        self.is_new = is_new and any(read.missing is not None for read in reads)
+        return reads
 
     def answer(self, reads: list[PartitionRead]) -> Answer:
         """What is to be said of them. It is sent now."""

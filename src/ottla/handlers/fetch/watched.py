@@ -74,7 +74,7 @@ class WatchedPartition:
 
     def is_news(self, read: PartitionRead) -> bool:
         """Whether an answer has to carry this."""
-        if read.size or read.diverging is not None or read.preferred >= 0:
+        if read.size or read.missing is not None or read.diverging is not None or read.preferred >= 0:
             return True
         if read.error != ErrorCode.NONE:
             return read.error not in _SAID_ONCE or read.error != self.error
@@ -218,6 +218,8 @@ class WatchedPartitions:
                 self._watch(each, reader)
                 is_new, each.is_new = each.is_new, False
                 read = reader.read(each.asked, left, whole_first_batch=whole_first_batch, is_new=is_new)
+                # One that could not be looked at yet does not count.
+                each.is_new = is_new and read.missing is not None
                 # A follower's offset may have moved the high watermark, which called the watcher and which this read
                 # has seen: it goes on watching for what comes behind.
                 self._watch(each, reader)
@@ -281,6 +283,8 @@ class WatchedPartitions:
 
 def _is_left(each: WatchedPartition, read: PartitionRead, reader: FetchReader) -> bool:
     """Whether the partition stays marked behind a look: there are records to read, or an error to say again."""
+    if read.missing is not None:
+        return True
     if read.error != ErrorCode.NONE:
         return read.error not in _SAID_ONCE
     if read.diverging is not None or read.preferred >= 0 or read.leader is None:

@@ -6,13 +6,19 @@ fetch that would wait is read once by a worker, and answered from memory then.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from ottla.ports import Workers
+from ottla.storage.errors import BadBatch, DamagedIndex, StorageFault
+from ottla.storage.log.indexes import txn_lookup
+from ottla.storage.log.indexes.indexed_file import BatchPlace
 from ottla.storage.log.log import Log
 from ottla.storage.log.reader import Slice
+from ottla.storage.log.rolling import LogReading
+from ottla.storage.log.segment import Segment
 
 #: Read at once by the worker, into one buffer.
 _PIECE_BYTES: Final = 1024 * 1024
@@ -22,6 +28,174 @@ def is_warm(log: Log, found: Slice) -> bool:
     """Whether the slice can be sent without waiting for the disk."""
     file = found.file
     return file is None or file is log.active.open_file or not file.is_cold(found.size, found.position)
+
+
+class Missing(Protocol):
+    """What a log has yet to read before it can answer without waiting for the disk."""
+
+    @property
+    def log(self) -> Log: ...
+
+    def run(self) -> None:
+        """Blocks, so a worker calls it. A fault here shows again when the log is asked."""
+        ...
+
+    def take(self) -> None:
+        """On the loop, once it has run: the log knows it from now on."""
+        ...
+
+
+def missing_place(log: Log, offset: int, limit_offset: int) -> MissingPlace | None:
+    """What is to be read to find where `offset` lies, and where a reader's view ends; None where that is known, or in
+    memory. Of a log that no broker serves it is read in its place."""
+    places = log.places
+    if not log.staging.rolls_apart or not places.start_offset <= offset < min(limit_offset, places.end_offset):
+        return None
+    wanted = [each for each in (offset, limit_offset) if each < places.end_offset and places.is_far(each)]
+    return MissingPlace(log, wanted) if wanted else None
+
+
+class MissingPlace:
+    """Segments that are to be opened, with their indexes and the batches in which offsets lie."""
+
+    def __init__(self, log: Log, offsets: Sequence[int]) -> None:
+        self.log = log
+        self._offsets = tuple(offsets)
+        self._end_offset = log.end_offset
+        self._generation = log.durability.generation
+        self._twins = [(segment, segment.twin()) for segment in log.places.holding(offsets)]
+        #: What was found: the offset, the number of the twin, and the place.
+        self._found: list[tuple[int, Segment, BatchPlace]] = []
+
+    def run(self) -> None:
+        try:
+            for _, twin in self._twins:
+                twin.load()
+            for offset in self._offsets:
+                self._find(offset)
+        except (OSError, BadBatch, StorageFault):
+            return
+
+    def _find(self, offset: int) -> None:
+        for segment, twin in reversed(self._twins):
+            if twin.base_offset <= offset:
+                place = twin.locate(offset) if twin.size else None
+                if place is not None:
+                    self._found.append((offset, segment, place))
+                return
+
+    def take(self) -> None:
+        places = self.log.places
+        is_same = self.log.durability.generation == self._generation and not self.log.is_abandoned
+        for segment, twin in self._twins:
+            if is_same and segment in places:
+                segment.adopt(twin)
+            twin.close()
+        for offset, segment, place in self._found:
+            # A batch at the log's end may have another behind it by now; what was found of it is true.
+            if is_same and segment in places:
+                places.remember(offset, (segment, place.position, place.size, place.next_offset))
+
+
+class MissingAborted:
+    """The aborted transactions among what a reader of committed records is sent, where files are to be read."""
+
+    def __init__(self, log: Log, first: int, last_exclusive: int) -> None:
+        self.log = log
+        self._range = (first, last_exclusive)
+        self._generation = log.durability.generation
+        self._twins = [(segment, segment.twin(), segment.aborted_edition) for segment in log.segments]
+        self._found: list[tuple[int, int]] | None = None
+
+    def run(self) -> None:
+        try:
+            self._found = txn_lookup.searched(self.log.tp, [twin for _, twin, _ in self._twins], *self._range)
+        except (OSError, BadBatch, DamagedIndex, StorageFault):
+            return
+        finally:
+            for _, twin, _ in self._twins:
+                twin.close()
+
+    def take(self) -> None:
+        if self._found is None or self.log.durability.generation != self._generation:
+            return
+        for segment, twin, edition in self._twins:
+            segment.adopt_aborted(twin, edition)
+        self.log.places.aborted_are(*self._range, self._found)
+
+
+def missing_aborted(log: Log, first: int, piece: Slice, last_exclusive: int) -> MissingAborted | None:
+    """What is to be read to say which transactions were aborted among what was read at `first`; None where that is in
+    memory."""
+    if not log.staging.rolls_apart or txn_lookup.are_known(log, first):
+        return None
+    end = txn_lookup.range_of(log, first, piece, last_exclusive)
+    if end is None or log.places.known_aborted(first, end) is not None:
+        return None
+    return MissingAborted(log, first, end)
+
+
+def missing_producers(log: Log) -> MissingProducers | None:
+    """What is to be read to know of open transactions; None where that is in memory."""
+    memory = log.producer_memory
+    if not log.staging.rolls_apart or memory.loaded is not None or memory.knows_of_none:
+        return None
+    return MissingProducers(log)
+
+
+class MissingProducers:
+    """The state of producers, from their snapshot and the batches behind it."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self._reading = LogReading(log.staging)
+        self._generation = log.durability.generation
+        self._is_read = False
+
+    def run(self) -> None:
+        with suppress(OSError, StorageFault):
+            self._reading.run()
+            self._is_read = True
+
+    def take(self) -> None:
+        if self._is_read and self.log.durability.generation == self._generation and not self.log.is_abandoned:
+            self._reading.finish()
+        else:
+            self._reading.close()
+
+
+class ColdReads:
+    """Reads of logs by workers, one after the other for each log: what one has found the next need not look for."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._running: dict[Log, asyncio.Future[None]] = {}
+        self._tasks: set[asyncio.Future[None]] = set()
+
+    def read(self, wanted: Sequence[Missing], then: Callable[[], None]) -> None:
+        """`then` is called when the logs know all that is wanted, as far as it could be read."""
+
+        def ended(task: asyncio.Future[None]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled():
+                task.exception()  # of ours: the log is asked all the same
+                then()
+
+        task = asyncio.ensure_future(self._read(wanted))
+        self._tasks.add(task)
+        task.add_done_callback(ended)
+
+    async def _read(self, wanted: Sequence[Missing]) -> None:
+        for each in wanted:
+            while (running := self._running.get(each.log)) is not None:
+                await asyncio.wait([running])
+            running = self._running[each.log] = self._workers.thread(each.run)
+            try:
+                await asyncio.wait([running])
+            finally:
+                del self._running[each.log]
+            if not running.cancelled():
+                each.take()
 
 
 class Warming:
@@ -69,3 +243,14 @@ class Warmth:
             warming.release()
             raise
         future.add_done_callback(done)
+
+
+class ColdPause:
+    """Yielded by work in steps, which goes on when workers have read what is missing."""
+
+    def __init__(self, cold_reads: ColdReads, missing: Sequence[Missing]) -> None:
+        self._cold_reads = cold_reads
+        self._missing = missing
+
+    def wait(self, resume: Callable[[], None]) -> None:
+        self._cold_reads.read(self._missing, resume)

@@ -33,10 +33,13 @@ class Cursor:
         self._next_offset = 0
 
     def find(self, offset: int, max_bytes: int, limit_offset: int) -> int:
-        """How many bytes a read gets, from `position` of `segment` on; It raises what `Log.read` raises."""
+        """How many bytes a read gets, from `position` of `segment` on; -1 where it might wait for the disk to find out.
+        It raises what `Log.read` raises."""
         places = self._places
         spot = self._known(offset)
         if spot is None or not spot[2] or limit_offset != places.end_offset or offset < places.start_offset:
+            if self._log.is_far(offset, limit_offset):
+                return -1
             size = self._log.read(offset, max_bytes, limit_offset).size
             spot = places.find(offset, places.end_offset) if size else None
             if spot is None:

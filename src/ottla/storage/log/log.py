@@ -28,6 +28,7 @@ blocks (`Flush`, `Removal`, and `Roll` where the log rolls apart), or is yielded
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,7 @@ from ottla.storage.log.producers.producer_state import ActiveProducer, ProducerS
 from ottla.storage.log.producers.snapshots import Snapshots
 from ottla.storage.log.reader import EMPTY, Slice
 from ottla.storage.log.retention import Removal
-from ottla.storage.log.rolling import Roll
+from ottla.storage.log.rolling import LogReading, Roll
 from ottla.storage.log.segment import Segment
 from ottla.storage.log.staging import Staging
 from ottla.storage.log.truncation import NOT_LOWERED, Lowering
@@ -217,6 +218,16 @@ class Log:
         except OSError as error:
             raise StorageFault.of(self.directory, error) from error
 
+    def is_far(self, offset: int, limit_offset: int) -> bool:
+        """Whether `read` might wait for the disk to find where these offsets lie (`cold_reads.missing_place`). Of a log
+        that no broker serves it may."""
+        places = self.places
+        return (
+            self.staging.rolls_apart
+            and places.start_offset <= offset < min(limit_offset, places.end_offset)
+            and (places.is_far(offset) or (limit_offset < places.end_offset and places.is_far(limit_offset)))
+        )
+
     def offset_for_timestamp(self, timestamp: int, limit_offset: int) -> TimestampOffset | None:
         """The first record below `limit_offset` with at least this timestamp."""
         return at_once(self.look_up(timestamp, limit_offset))
@@ -268,7 +279,11 @@ class Log:
     def aborted_in(self, first: int, piece: Slice, last_exclusive: int) -> list[tuple[int, int]]:
         """The same for what was read at `first`, of which a reader sees nothing at or above `last_exclusive`."""
         with self.naming_faults():
-            return txn_lookup.overlapping_slice(self, first, piece, last_exclusive)
+            end = txn_lookup.range_of(self, first, piece, last_exclusive)
+            if end is None:
+                return []
+            known = self.places.known_aborted(first, end)
+            return txn_lookup.overlapping(self, first, end) if known is None else known
 
     def describe_producers(self) -> list[ActiveProducer]:
         """Raises StorageFault where they are read for the first time and cannot be."""
@@ -316,7 +331,7 @@ class Log:
             raise RollDue(self.tp, self.directory)
         rolling.roll(self.staging, self.end_offset)
 
-    def prepare_roll(self) -> Roll | None:
+    def prepare_roll(self) -> Roll | LogReading | None:
         """What a worker is to make for the roll that was asked for; None where there is nothing to make.
 
         `rolled` or `roll_failed` follows, also where this raises StorageFault.
@@ -324,11 +339,11 @@ class Log:
         with self.naming_faults():
             return rolling.prepare(self.staging)
 
-    def rolled(self, begun: Roll | None) -> None:
+    def rolled(self, begun: Roll | LogReading | None) -> None:
         """The worker has made it: the log goes on in its next segment."""
         rolling.finish(self.staging, begun)
 
-    def roll_failed(self, begun: Roll | None) -> None:
+    def roll_failed(self, begun: Roll | LogReading | None) -> None:
         """The log goes on in the segment that it has."""
         rolling.failed(self.staging, begun)
 
@@ -361,14 +376,18 @@ class Log:
         """The same with the caller waiting for the disk: for tests."""
         return done_at_once(self.expiring(now_ms, high_watermark))
 
-    def cutting_to(self, offset: int, lowering: Lowering = NOT_LOWERED) -> DiskSteps[None]:
-        """Drops the batches that end at or above `offset`. See `truncation.py` for what `lowering` is."""
+    def cutting_to(
+        self, offset: int, lowering: Lowering = NOT_LOWERED, ends: Callable[[], None] = lambda: None
+    ) -> DiskSteps[None]:
+        """Drops the batches that end at or above `offset`. See `truncation.py` for what the call-backs are."""
         with self.naming_faults():
-            yield from truncation.cutting_to(self, offset, lowering)
+            yield from truncation.cutting_to(self, offset, lowering, ends)
 
-    def beginning_anew_at(self, offset: int, lowering: Lowering = NOT_LOWERED) -> DiskSteps[None]:
+    def beginning_anew_at(
+        self, offset: int, lowering: Lowering = NOT_LOWERED, ends: Callable[[], None] = lambda: None
+    ) -> DiskSteps[None]:
         with self.naming_faults():
-            yield from truncation.beginning_anew_at(self, offset, lowering)
+            yield from truncation.beginning_anew_at(self, offset, lowering, ends)
 
     def truncate_to(self, offset: int) -> None:
         """As `cutting_to`, with the caller waiting for the disk: for where nothing else is served."""

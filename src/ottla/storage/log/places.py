@@ -35,7 +35,19 @@ Spot = tuple[Segment, int, int, int]
 
 class Places:
     __slots__ = (
-        *("_limit", "_spots", "around", "bases", "end_offset", "known", "recent", "segments", "size", "start_offset"),
+        *(
+            "_aborted",
+            "_limit",
+            "_spots",
+            "around",
+            "bases",
+            "end_offset",
+            "known",
+            "recent",
+            "segments",
+            "size",
+            "start_offset",
+        ),
         "tp",
     )
 
@@ -68,6 +80,8 @@ class Places:
         self.known = self._spots.get
         #: The last limit that was asked for below the end: offset, segment, position.
         self._limit: tuple[int, Segment | None, int] = (-1, None, 0)
+        #: What was last looked for of aborted transactions: the range of offsets, and what was found.
+        self._aborted: tuple[int, int, list[tuple[int, int]]] | None = None
 
     @property
     def directory(self) -> str:
@@ -137,6 +151,30 @@ class Places:
                     return segment, place.position, place.size, place.next_offset
         return None
 
+    def is_far(self, offset: int) -> bool:
+        """Whether a disk may have to be waited for to find an offset that is below the log's end."""
+        spot = self._spots.get(offset)
+        if spot is not None and spot[2]:
+            return False
+        recent = self.recent
+        if recent is not None and recent.offsets and offset >= recent.offsets[0]:
+            return False
+        segment = self.segments[max(bisect_right(self.bases, offset) - 1, 0)]
+        return segment.would_wait_for(offset)
+
+    def holding(self, offsets: Sequence[int]) -> list[Segment]:
+        """The segments in whose range these offsets are, rising."""
+        numbers = {max(bisect_right(self.bases, offset) - 1, 0) for offset in offsets}
+        return [self.segments[number] for number in sorted(numbers)]
+
+    def aborted_are(self, first: int, last_exclusive: int, found: list[tuple[int, int]]) -> None:
+        """A worker has looked for the aborted transactions of a range, for whoever asks for them next."""
+        self._aborted = (first, last_exclusive, found)
+
+    def known_aborted(self, first: int, last_exclusive: int) -> list[tuple[int, int]] | None:
+        known = self._aborted
+        return known[2] if known is not None and known[:2] == (first, last_exclusive) else None
+
     def limit_position(self, segment: Segment, limit_offset: int, end_offset: int) -> int:
         """Where in `segment` the batches end that lie wholly below `limit_offset`, which is below the log's end."""
         known, known_segment, position = self._limit
@@ -161,6 +199,7 @@ class Places:
         """Positions have changed: the log was cut, or segments are gone."""
         self._spots.clear()
         self._limit = (-1, None, 0)
+        self._aborted = None
         self.recent = None
 
     # -- change

@@ -17,14 +17,18 @@ from zlib import crc32
 
 from ottla.model import ErrorCode
 from ottla.records.batch import INT32_MAX, OFFSET_MAX
-from ottla.storage.errors import AppendRefused, RollDue, StorageFault
+from ottla.storage.errors import AppendRefused, BadBatch, CorruptLog, RollDue, StorageFault
 from ottla.storage.formats.names import LOG
 from ottla.storage.log.indexes import offset_index, time_index
+from ottla.storage.log.opening.loading import load_producers
+from ottla.storage.log.producers.snapshots import Snapshots
 from ottla.storage.log.segment import INDEX_KINDS, Segment
 
 if TYPE_CHECKING:
     from ottla.ports import File
     from ottla.storage.log.indexes.indexed_file import BesideWrite
+    from ottla.storage.log.places import Places
+    from ottla.storage.log.producers.producer_state import ProducerStates
     from ottla.storage.log.producers.snapshots import PendingSnapshot
     from ottla.storage.log.staging import Staging
 
@@ -52,6 +56,9 @@ def _before_batch(staging: Staging, size: int, first_offset: int, last_offset: i
             f"{staging.places.tp} ends at offset {first_offset}, and a record's offset is {OFFSET_MAX} at most",
         )
     if staging.places.recent is None:
+        if staging.rolls_apart and is_unread(staging):
+            staging.want_reading()
+            raise RollDue(staging.places.tp, staging.places.directory)
         # Loads what `note_batch` goes on from, and what `stage` needs once producers' state has changed: from then on
         # nothing may fail. A new or just opened log has none of it in memory.
         segment.max_timestamp()
@@ -130,6 +137,57 @@ def roll(staging: Staging, base_offset: int) -> None:
     staging.durability.indexes_are_written()
 
 
+def is_unread(staging: Staging) -> bool:
+    """Whether the disk may have to be waited for before the first batch is appended behind an opening."""
+    memory = staging.producer_memory
+    return not staging.places.active.is_loaded or (memory.loaded is None and not memory.knows_of_none)
+
+
+class LogReading:
+    """What a log that was opened has to know before anything is appended to it, read by a worker."""
+
+    def __init__(self, staging: Staging) -> None:
+        self.base_offset = staging.next_offset
+        self.snapshot: PendingSnapshot | None = None
+        self._staging = staging
+        self._segment = staging.places.active
+        self._twin = self._segment.twin()
+        self._segments = list(staging.places.segments)
+        self._producers: ProducerStates | None = None
+
+    def run(self) -> None:
+        """Blocks; raises OSError and CorruptLog, and may then run again."""
+        places = self._staging.places
+        try:
+            self._read(places)
+        except BadBatch as bad:
+            raise CorruptLog(places.tp, places.directory, bad.position, bad.reason) from bad
+
+    def _read(self, places: Places) -> None:
+        memory = self._staging.producer_memory
+        self._twin.load()
+        if memory.loaded is not None or memory.knows_of_none:
+            return
+        twins = [each.twin() for each in self._segments]
+        snapshots = Snapshots(places.around, memory.snapshots.offsets)
+        try:
+            self._producers = load_producers(
+                places.tp, twins, snapshots, places.start_offset, places.end_offset, memory.opened_ms
+            )
+        finally:
+            for twin in twins:
+                twin.close()
+
+    def finish(self) -> None:
+        self._segment.adopt(self._twin)
+        self._twin.close()
+        if self._producers is not None:
+            self._staging.producer_memory.are_read(self._producers)
+
+    def close(self) -> None:
+        self._twin.close()
+
+
 class Roll:
     """The files of a log's next segment, and what its present one still lacks, made by a worker.
 
@@ -198,12 +256,14 @@ class Roll:
             self.file.close()
 
 
-def prepare(staging: Staging) -> Roll | None:
+def prepare(staging: Staging) -> Roll | LogReading | None:
     """What a worker is to make for the roll that `staging` wants; None where there is nothing to make.
 
     `finish` or `failed` follows. Raises StorageFault, after which `failed` is due as well.
     """
     places, durability = staging.places, staging.durability
+    if staging.is_to_be_read:
+        return LogReading(staging)
     old = places.active
     assert staging.staged_end == old.size, "what is staged belongs to the old segment"
     base_offset = staging.settle_roll_base()
@@ -220,10 +280,13 @@ def prepare(staging: Staging) -> Roll | None:
     return Roll(new, writes, snapshot, syncs_first=syncs_first, replaced=None)
 
 
-def finish(staging: Staging, begun: Roll | None) -> None:
+def finish(staging: Staging, begun: Roll | LogReading | None) -> None:
     """The worker has made it all: the log goes on in the new segment."""
     staging.end_roll()
     if begun is None:
+        return
+    if isinstance(begun, LogReading):
+        begun.finish()
         return
     places, durability = staging.places, staging.durability
     assert begun.file is not None
@@ -243,7 +306,7 @@ def finish(staging: Staging, begun: Roll | None) -> None:
     staging.rolled()
 
 
-def failed(staging: Staging, begun: Roll | None) -> None:
+def failed(staging: Staging, begun: Roll | LogReading | None) -> None:
     """The log goes on in the segment that it has; what was made of the next one is made anew by the next try."""
     staging.end_roll()
     if begun is not None:

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Final, Self
 
 from ottla.ports import File
+from ottla.ports.whole_files import replace_file
 from ottla.records.batch import OFFSET_MAX
 from ottla.storage.errors import DamagedIndex
 from ottla.storage.formats.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX
@@ -28,7 +29,14 @@ _LAST_OFFSET: Final = attrgetter("last_offset")
 
 
 class Segment(IndexedFile):
-    __slots__ = ("_aborted", "_aborted_on_disk", "_aborted_tail", "_first_timestamp", "_modified_ms")
+    __slots__ = (
+        "_aborted",
+        "_aborted_edition",
+        "_aborted_on_disk",
+        "_aborted_tail",
+        "_first_timestamp",
+        "_modified_ms",
+    )
 
     def __init__(
         self,
@@ -45,6 +53,7 @@ class Segment(IndexedFile):
         self._aborted: list[AbortedTransaction] | None = None
         #: Those that are not in the file yet, behind all of its: the next flush or roll writes them.
         self._aborted_tail: list[AbortedTransaction] = []
+        self._aborted_edition = 0
         #: Whether there is a file of them: most segments have none, and are not to look for it.
         self._aborted_on_disk = aborted_on_disk
         self._first_timestamp = UNKNOWN
@@ -118,6 +127,38 @@ class Segment(IndexedFile):
         finally:
             file.close()
 
+    def mend_aborted(self, entries: list[AbortedTransaction]) -> None:
+        """Of a twin: its file was damaged or gone, and these stand in the log. A crash leaves the one or the other."""
+        self._aborted, self._aborted_on_disk = None, bool(entries)
+        self._aborted_tail.clear()
+        self._aborted_edition += 1
+        path = self.path(TXN_INDEX)
+        if len(entries) <= ABORTED_KEPT_MAX:
+            self._aborted = list(entries)
+        if entries:
+            replace_file(self.around.disk, path, txn_index.encode(entries))
+        else:
+            with suppress(FileNotFoundError):
+                self.around.disk.remove(path)
+
+    def adopt_aborted(self, twin: Segment, edition: int) -> None:
+        """Takes over what a worker has read or mended, if the file has not changed since `edition`."""
+        if self.size < twin.size or self._aborted_edition != edition:
+            return
+        if twin._aborted_edition != edition:
+            written = twin._aborted_on_disk
+            self._aborted_on_disk = self._aborted_on_disk and written
+            self._aborted_edition = twin._aborted_edition
+            last = twin._aborted[-1].last_offset if twin._aborted else -1
+            self._aborted_tail = [entry for entry in self._aborted_tail if not written or entry.last_offset > last]
+        if self._aborted is None:
+            self._aborted = twin._aborted
+
+    @property
+    def aborted_edition(self) -> int:
+        """Rises with each change of the file."""
+        return self._aborted_edition
+
     def note_aborted(self, entry: AbortedTransaction) -> None:
         """Behind all others. It is written by the next flush, which comes before the recovery point passes it."""
         self._aborted_tail.append(entry)
@@ -144,6 +185,7 @@ class Segment(IndexedFile):
 
     def _aborted_written(self, entries: Sequence[AbortedTransaction]) -> None:
         left = self._aborted_tail
+        self._aborted_edition += 1
         known = [entry for entry in entries if left and left[0].last_offset <= entry.last_offset]
         del left[: len(known)]
         if self._aborted is None and not self._aborted_on_disk:
@@ -204,6 +246,7 @@ class Segment(IndexedFile):
                 self.around.disk.remove(self.path(TXN_INDEX))
         self._aborted, self._aborted_on_disk = None, bool(entries)
         self._aborted_tail.clear()
+        self._aborted_edition += 1
 
     # -- change
 
@@ -221,6 +264,7 @@ class Segment(IndexedFile):
     def aborted_were_cut(self, twin: Segment) -> None:
         """A worker has cut the file of the aborted transactions, or removed it where none is left."""
         self._aborted, self._aborted_on_disk = None, twin._aborted_on_disk
+        self._aborted_edition += 1
 
     def seal(self) -> None:
         """The log goes on in another segment: the indexes are complete, and their files are written."""
@@ -267,6 +311,7 @@ class Segment(IndexedFile):
         twin._max_timestamp, twin._max_timestamp_offset = self._max_timestamp, self._max_timestamp_offset
         twin._first_timestamp = self._first_timestamp
         twin._aborted, twin._aborted_tail = self._aborted, list(self._aborted_tail)
+        twin._aborted_edition = self._aborted_edition
         return twin
 
     def adopt(self, twin: Self) -> None:

@@ -79,7 +79,7 @@ class Staging:
         ),
         *("_staged_epochs", "_usual", "_usual_bits", "config", "durability", "leader_epochs", "next_offset", "places"),
         *("producer_memory", "roll_offset", "roll_size", "roll_timestamp", "rolls_apart"),
-        *("roll_base", "staged_end", "waits_for"),
+        *("is_to_be_read", "roll_base", "staged_end", "waits_for"),
     )
 
     def __init__(
@@ -116,6 +116,8 @@ class Staging:
         self.rolls_apart = False
         #: Where the next segment is to begin, from when one is due until it is there. Nothing is appended meanwhile.
         self.roll_base: int | None = None
+        #: Whether it is no segment that a worker is to make, but something that it is to read.
+        self.is_to_be_read = False
         #: The next offset when it became due.
         self._roll_after = -1
         self.reconfigure(config)
@@ -160,6 +162,11 @@ class Staging:
         self._roll_after = self.next_offset
         self.roll_size = ALWAYS
 
+    def want_reading(self) -> None:
+        """The same, until a worker has read what the first batch needs."""
+        self.want_roll(self.next_offset)
+        self.is_to_be_read = True
+
     def settle_roll_base(self) -> int:
         """Where the segment begins, now that nothing is staged: lower, where what came before it was lost."""
         assert self.roll_base is not None
@@ -169,6 +176,7 @@ class Staging:
 
     def end_roll(self) -> None:
         self.roll_base = None
+        self.is_to_be_read = False
 
     @property
     def takes_runs(self) -> bool:

@@ -38,15 +38,24 @@ def _not_lowered(_: int) -> DiskSteps[None]:
 NOT_LOWERED: Final[Lowering] = _not_lowered
 
 
-def cutting_to(log: Log, offset: int, lowering: Lowering = NOT_LOWERED) -> DiskSteps[None]:
-    """Drops every batch that ends at or above `offset`. Nothing happens where the log ends below it."""
+def _nothing() -> None:
+    """Nobody has offsets of the log."""
+
+
+def cutting_to(
+    log: Log, offset: int, lowering: Lowering = NOT_LOWERED, ends: Callable[[], None] = _nothing
+) -> DiskSteps[None]:
+    """Drops every batch that ends at or above `offset`. Nothing happens where the log ends below it.
+
+    `ends` is called in the turn in which the log ends there, before its files do.
+    """
     log.discard_staged()
     yield from following(log)
     if offset >= log.end_offset:
         return
     _wait_for_workers(log)
     if offset < log.start_offset:
-        yield from beginning_anew_at(log, offset, lowering)
+        yield from beginning_anew_at(log, offset, lowering, ends)
         return
     log.durability.hold()
     try:
@@ -59,13 +68,16 @@ def cutting_to(log: Log, offset: int, lowering: Lowering = NOT_LOWERED) -> DiskS
         yield from lowering(place.end_offset)
         if not log.is_abandoned:
             log.begin_change(_cut(log, place))
+            ends()
             yield from following(log)
     finally:
         if not log.unfinished:
             log.durability.let_go()
 
 
-def beginning_anew_at(log: Log, offset: int, lowering: Lowering = NOT_LOWERED) -> DiskSteps[None]:
+def beginning_anew_at(
+    log: Log, offset: int, lowering: Lowering = NOT_LOWERED, ends: Callable[[], None] = _nothing
+) -> DiskSteps[None]:
     """Drops everything; the log is empty and begins at `offset`."""
     log.discard_staged()
     _wait_for_workers(log)
@@ -78,6 +90,7 @@ def beginning_anew_at(log: Log, offset: int, lowering: Lowering = NOT_LOWERED) -
         yield from lowering(0)
         if not log.is_abandoned:
             log.begin_change(_begin_anew(log, offset))
+            ends()
             yield from following(log)
     finally:
         if not log.unfinished:

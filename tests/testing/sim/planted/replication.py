@@ -160,8 +160,7 @@ def cut_where_the_leader_says(patch: Patch) -> None:
     def cut(follower: Follower, leader_epoch: int, leader_end: int) -> DiskSteps[int]:
         log = follower.log
         if leader_epoch >= 0 and 0 <= leader_end < log.end_offset:
-            yield from log.cutting_to(leader_end, partial(follower._lowering, follower.tp))
-            follower.high_watermark = min(follower.high_watermark, log.end_offset)
+            yield from log.cutting_to(leader_end, partial(follower._lowering, follower.tp), follower._ends)
         return log.end_offset
 
     patch.setattr(Follower, "cutting_to_leader", cut)

@@ -510,11 +510,33 @@ class IndexedFile:
                 return _place(position, header)
         return None
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether its file is open and its indexes are in memory; one without batches needs none."""
+        return not self.size or (self._file is not None and self._offsets is not None and self._times is not None)
+
+    def would_wait_for(self, offset: int) -> bool:
+        """Whether `locate` would have to open files, or to read what the system no longer has in memory."""
+        if not self.size:
+            return False
+        index = self._offsets
+        if self._file is None or index is None:
+            return True
+        number = index.floor(offset - self.base_offset)
+        start = index.positions[number] if number >= 0 else 0
+        size = min(CHUNK_BYTES, self.size - start)
+        return size > 0 and self._file.is_cold(size, start)
+
     def place_at(self, position: int) -> BatchPlace:
         """The batch that begins at `position`."""
         return _place(position, read_header(self.file, position, self.size))
 
     # -- time
+
+    @property
+    def knows_max_timestamp(self) -> bool:
+        """Whether nothing is to be read for it."""
+        return self._max_timestamp != UNKNOWN
 
     def max_timestamp(self) -> tuple[int, int]:
         """The largest timestamp (-1: none) and the last offset of the batch that has it."""

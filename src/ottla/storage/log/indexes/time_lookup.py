@@ -19,7 +19,7 @@ from ottla.records.errors import RecordError
 from ottla.records.walk import WalkAllowance, WalkTooLong, find_latest, find_time
 from ottla.storage.errors import BadBatch
 from ottla.storage.log.append import IN_THE_LOOP
-from ottla.storage.log.batch_walk import read_header, walk
+from ottla.storage.log.batch_walk import CHUNK_BYTES, read_header, walk
 from ottla.storage.log.segment import Segment
 
 if TYPE_CHECKING:
@@ -52,8 +52,15 @@ class Elsewhere(NamedTuple):
     arguments: Callable[[], tuple[object, ...]]
 
 
+class FromDisk(NamedTuple):
+    """To be called by a worker, as the loop would wait for the disk. Nothing is sent back; an OSError is thrown."""
+
+    work: Callable[[], object]
+
+
 #: What is sent back is the timestamp and offset that were found, if any.
-Lookup = Generator[LookupPause | Elsewhere, "tuple[int, int] | None", TimestampOffset | None]
+LookupStep = LookupPause | Elsewhere | FromDisk
+Lookup = Generator[LookupStep, "tuple[int, int] | None", TimestampOffset | None]
 
 
 def at_once(lookup: Lookup) -> TimestampOffset | None:
@@ -62,6 +69,10 @@ def at_once(lookup: Lookup) -> TimestampOffset | None:
         step = next(lookup)
         while True:
             if isinstance(step, LookupPause):
+                step = lookup.send(None)
+                continue
+            if isinstance(step, FromDisk):
+                step.work()
                 step = lookup.send(None)
                 continue
             try:
@@ -84,12 +95,36 @@ def first_at_or_after(log: Log, timestamp: int, limit_offset: int) -> Lookup:
             yield LookupPause()
             if segment not in log.places:
                 continue
-        if segment.size == 0 or segment.max_timestamp()[0] < timestamp:
+        if segment.size == 0:
             continue
+        if not segment.knows_max_timestamp:
+            yield from _loaded(log, segment)
+        if segment not in log.places or segment.max_timestamp()[0] < timestamp:
+            continue
+        yield from _loaded(log, segment)
         found = yield from _in_segment(segment, timestamp, log.start_offset)
         if found is not None:
             return found if found.offset < limit_offset else None
     return None
+
+
+def _loaded(log: Log, segment: Segment) -> Generator[LookupStep, tuple[int, int] | None, None]:
+    """Has a worker open the segment and read its indexes, where a broker serves the log."""
+    if segment.is_loaded or not log.staging.rolls_apart or segment not in log.places:
+        return
+    twin = segment.twin()
+    try:
+        yield FromDisk(twin.load)
+        if segment in log.places:
+            segment.adopt(twin)
+    finally:
+        twin.close()
+
+
+def _warm(file: File, position: int, size: int) -> Generator[LookupStep, tuple[int, int] | None, None]:
+    """Has a worker read a piece that the system does not have in memory."""
+    if size > 0 and file.is_cold(size, position):
+        yield FromDisk(partial(file.read, size, position))
 
 
 def _segments(log: Log) -> Iterator[Segment]:
@@ -111,6 +146,7 @@ def _in_segment(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
     file, allowance, headers = segment.file, IN_THE_LOOP, 0
     file.lease()  # retention and the cleaner may take the segment away between two steps
     try:
+        yield from _warm(file, place.position, min(CHUNK_BYTES, segment.size - place.position))
         for position, header in walk(file, place.position, segment.size):
             headers += 1
             if headers % HEADERS_AT_ONCE == 0:
@@ -129,9 +165,10 @@ def _in_segment(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
 
 def _in_batch(
     file: File, position: int, header: BatchHeader, wanted: tuple[int, int, bool], allowance: WalkAllowance
-) -> Generator[LookupPause | Elsewhere, tuple[int, int] | None, tuple[int, int] | None]:
+) -> Generator[LookupStep, tuple[int, int] | None, tuple[int, int] | None]:
     """The record that `find_time` finds: here, if that is little work."""
     read = partial(_arguments, file, position, header.size, wanted)
+    yield from _warm(file, position, header.size)
     try:
         if header.count <= allowance.records:
             raw, timestamp, start_offset, exactly = read()
@@ -170,13 +207,20 @@ def of_largest_timestamp(log: Log) -> Lookup:
         if segment.size == 0:
             continue
         if segment.base_offset < log.start_offset:
+            yield from _loaded(log, segment)
             found = yield from _latest_behind(segment, log.start_offset)
-        elif best is None or segment.max_timestamp()[0] > best.max_timestamp()[0]:
+            continue
+        if not segment.knows_max_timestamp:
+            yield from _loaded(log, segment)
+        if segment in log.places and (best is None or segment.max_timestamp()[0] > best.max_timestamp()[0]):
             best = segment
     if best is None or best.max_timestamp()[0] <= (found.timestamp if found is not None else NO_TIMESTAMP):
         return found
     if best not in log.places:
         # Retention took it while others had their turn.
+        return (yield from of_largest_timestamp(log))
+    yield from _loaded(log, best)
+    if best not in log.places:
         return (yield from of_largest_timestamp(log))
     place = best.locate(best.max_timestamp()[1])
     return None if place is None else (yield from _resolved(best, place.position))

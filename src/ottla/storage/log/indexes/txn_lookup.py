@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
+from ottla.model import TopicPartition
 from ottla.records.batch import TRANSACTIONAL
 from ottla.steps import Steps, at_once, pieces
 from ottla.storage.errors import DamagedIndex
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 #: Batches whose headers are looked at in one step: a tenth of a millisecond.
 BATCHES_A_STEP: Final = 16
+_BASE: Final = attrgetter("base_offset")
 
 
 def overlapping(log: Log, first: int, last_exclusive: int) -> list[tuple[int, int]]:
@@ -31,16 +35,34 @@ def overlapping(log: Log, first: int, last_exclusive: int) -> list[tuple[int, in
 def overlapping_slice(log: Log, first: int, piece: Slice, last_exclusive: int) -> list[tuple[int, int]]:
     """Those that overlap what was read at `first`, and few others: not all up to `last_exclusive`, of which there may
     be a hundred thousand, with each fetch of a reader that catches up."""
+    end = range_of(log, first, piece, last_exclusive)
+    return [] if end is None else overlapping(log, first, end)
+
+
+def range_of(log: Log, first: int, piece: Slice, last_exclusive: int) -> int | None:
+    """Up to where they are looked for; None where there are none."""
     number = max(bisect_right(log.places.bases, first) - 1, 0)
     if piece.file is None or not any(segment.may_have_aborted for segment in log.segments[number:]):
-        return []
-    return overlapping(log, first, min(last_exclusive, _end_of(log, number, piece)))
+        return None
+    return min(last_exclusive, _end_of(log, number, piece))
+
+
+def are_known(log: Log, first: int) -> bool:
+    """Whether no file is to be read to look for those that end behind `first`."""
+    number = max(bisect_right(log.places.bases, first) - 1, 0)
+    return all(segment.knows_aborted for segment in log.segments[number:])
+
+
+def searched(tp: TopicPartition, segments: Sequence[Segment], first: int, last_exclusive: int) -> list[tuple[int, int]]:
+    """As `overlapping`, with a worker waiting for the disk: the segments are its own."""
+    entries = at_once(_finding(tp, segments, first, last_exclusive, lambda segment, found: segment.mend_aborted(found)))
+    return [(entry.producer_id, entry.first_offset) for entry in entries]
 
 
 def _end_of(log: Log, number: int, piece: Slice) -> int:
     """An offset behind the slice, as close as the index has one: as Kafka's `fetchUpperBoundOffset`."""
     segments = log.segments
-    while number < len(segments) and segments[number].file is not piece.file:
+    while number < len(segments) and segments[number].open_file is not piece.file:
         number += 1  # a segment may have nothing at its end any more
     if number == len(segments):
         return log.end_offset
@@ -60,19 +82,33 @@ def entries_between(log: Log, first: int, last_exclusive: int) -> list[AbortedTr
 def finding_between(log: Log, first: int, last_exclusive: int) -> Steps[list[AbortedTransaction]]:
     """The same in steps: a million take a tenth of a second, and a damaged index is read from the log again, from its
     start on. A caller that goes on after a cut of the log has what was so before."""
+    generation = log.durability.generation
+
+    def mend(segment: Segment, entries: list[AbortedTransaction]) -> None:
+        if log.durability.generation == generation:
+            segment.replace_aborted(entries)
+
+    return (yield from _finding(log.tp, list(log.segments), first, last_exclusive, mend))
+
+
+def _finding(
+    tp: TopicPartition,
+    segments: Sequence[Segment],
+    first: int,
+    last_exclusive: int,
+    mend: Callable[[Segment, list[AbortedTransaction]], None],
+) -> Steps[list[AbortedTransaction]]:
     found: list[AbortedTransaction] = []
-    number = max(bisect_right(log.places.bases, first) - 1, 0)
-    for segment in [each for each in log.segments[number:] if each.may_have_aborted]:
+    number = max(bisect_right(segments, first, key=_BASE) - 1, 0)
+    for segment in [each for each in segments[number:] if each.may_have_aborted]:
         seen = len(found)
         try:
             is_over = yield from _taking(segment, first, last_exclusive, found)
         except (DamagedIndex, FileNotFoundError) as damage:
             segment.around.warn(f"the aborted transactions of {segment!r} are read from the log again: {damage}")
-            generation = log.durability.generation
-            entries = yield from _reading_again(log, segment)
-            if log.durability.generation == generation:
-                with suppress(OSError):
-                    segment.replace_aborted(entries)
+            entries = yield from _reading_again(tp, segments, segment)
+            with suppress(OSError):
+                mend(segment, entries)
             del found[seen:]
             is_over = yield from _taking(segment, first, last_exclusive, found)
         if is_over:
@@ -95,11 +131,13 @@ def _taking(segment: Segment, first: int, last_exclusive: int, found: list[Abort
     return False
 
 
-def _reading_again(log: Log, segment: Segment) -> Steps[list[AbortedTransaction]]:
+def _reading_again(
+    tp: TopicPartition, segments: Sequence[Segment], segment: Segment
+) -> Steps[list[AbortedTransaction]]:
     """From the log's start on, since a transaction may have begun long before its marker."""
-    producers = ProducerStates(log.tp)
+    producers = ProducerStates(tp)
     entries: list[AbortedTransaction] = []
-    for each in list(log.segments):
+    for each in segments:
         if each.base_offset > segment.base_offset:
             break
         file = each.file

@@ -83,7 +83,7 @@ def load(
 def begin(around: LogContext) -> LoadedLog:
     """A log without records in a new folder, which there is nothing in to look for; raises StorageFault."""
     try:
-        return _begun(around, Snapshots(around), 0)
+        return _begun(around, Snapshots(around), 0, EpochCache())
     except OSError as error:
         raise StorageFault.of(around.directory, error) from error
 
@@ -108,7 +108,9 @@ def _load(
         if start_offset < recovery_point:
             raise LostRecords(tp, directory, start_offset, recovery_point)
         snapshots.remove(snapshots.offsets)
-        return _begun(around, snapshots, start_offset)
+        former = load_epochs(around, [])
+        former.drop_unused(start_offset)
+        return _begun(around, snapshots, start_offset, former)
     segments = [
         Segment(
             around,
@@ -141,8 +143,11 @@ def _load(
     if start_offset > end:
         return _begin_anew(around, segments, snapshots, start_offset, end, report)
     start = max(start_offset, segments[0].base_offset)
-    if epochs is not None:
-        epochs.truncate_from_start(start)
+    if epochs is None:
+        # Whoever leads or follows needs them, on the loop. A log that ends at 0 has none.
+        epochs = load_epochs(around, segments) if end else EpochCache()
+        epochs.drop_unused(end)
+    epochs.truncate_from_start(start)
     # Beyond the log's end nothing was ever written: another log's, or of a past that is gone.
     snapshots.remove([offset for offset in snapshots.offsets if offset > end])
     if producers is None and _is_large(around, snapshots):
@@ -152,10 +157,10 @@ def _load(
     return LoadedLog(segments, start, end, epochs, producers, snapshots, report, changed)
 
 
-def _begun(around: LogContext, snapshots: Snapshots, start_offset: int) -> LoadedLog:
+def _begun(around: LogContext, snapshots: Snapshots, start_offset: int, epochs: EpochCache) -> LoadedLog:
     """A log without records, whose first segment is made."""
     segment = create_segment(around, start_offset)
-    return LoadedLog([segment], start_offset, start_offset, None, None, snapshots, None, True)
+    return LoadedLog([segment], start_offset, start_offset, epochs, None, snapshots, None, True)
 
 
 def _existing(

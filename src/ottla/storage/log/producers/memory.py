@@ -45,6 +45,11 @@ class ProducerMemory:
                 )
         return states
 
+    def are_read(self, states: ProducerStates) -> None:
+        """A worker has read them, unless they were read here meanwhile."""
+        if self.loaded is None:
+            self.loaded = states
+
     @property
     def has_any(self) -> bool:
         """Whether some are in memory."""

@@ -1,0 +1,117 @@
+"""What workers read and write for a log, so that whoever asks it does not wait for a disk."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from tests.server.watched_disk import watched
+from tests.storage.log_world import FOLDER, NOW, World, append, batch, marker, put, read_all
+
+from ottla.storage.log.append import Origin
+from ottla.storage.log.cold_reads import Missing, missing_aborted, missing_place, missing_producers
+from ottla.storage.log.log import Log
+
+#: What waits for the medium, or for a folder.
+WAITING = {"open", "create", "read_file", "write", "rename", "remove", "truncate", "sync", "sync_directory"}
+
+
+def abort(log: Log, producer: int) -> None:
+    put(log, batch(b"t", producer=(producer, 0, 0), transactional=True))
+    put(log, marker(producer, 0, aborts=True), origin=Origin.COORDINATOR)
+
+
+def done(missing: Missing | None, threads: list[int]) -> None:
+    """By a worker, as far as the disk that is watched knows."""
+    assert missing is not None
+    before = list(threads)
+    threads.clear()
+    missing.run()
+    threads[:] = before
+    missing.take()
+
+
+def waited(asked: Counter[tuple[str, str]]) -> set[str]:
+    return {operation for operation, _ in asked} & WAITING
+
+
+def with_aborted(count: int = 3) -> tuple[World, Log, Counter[tuple[str, str]], list[int]]:
+    """A log of an earlier life, of which nothing is in memory."""
+    world = World()
+    log = world.open()
+    for producer in range(count):
+        abort(log, producer)
+    append(log, b"last")
+    world.close(log)
+    disk, asked, threads = watched(world.disk)
+    world.disk = disk
+    log = world.open()
+    log.staging.roll_apart()
+    threads.append(threading.get_ident())
+    return world, log, asked, threads
+
+
+def test_a_marker_leaves_the_index_of_aborted_transactions_to_the_flush() -> None:
+    world = World()
+    disk, asked, threads = watched(world.disk)
+    world.disk = disk
+    log = world.open()
+    append(log, b"first")
+    threads.append(threading.get_ident())
+    abort(log, 1)
+    abort(log, 2)
+    assert waited(asked) == set()
+    assert log.aborted_transactions(0, log.end_offset) == [(1, 1), (2, 3)]
+    threads.clear()
+    world.flush(log)
+    assert log.aborted_transactions(0, log.end_offset) == [(1, 1), (2, 3)]
+    again = world.open(clean=False)
+    assert again.aborted_transactions(0, again.end_offset) == [(1, 1), (2, 3)]
+
+
+def test_a_reader_finds_its_place_without_waiting_for_the_disk() -> None:
+    _, log, asked, threads = with_aborted()
+    end = log.end_offset
+    done(missing_place(log, 2, end), threads)
+    done(missing_producers(log), threads)
+    assert missing_place(log, 2, end) is None
+    piece = log.read(2, 10_000, end)
+    done(missing_aborted(log, 2, piece, end), threads)
+    assert missing_aborted(log, 2, piece, end) is None
+    assert log.aborted_in(2, piece, end) == [(1, 2), (2, 4)]
+    assert log.first_unstable_offset is None
+    assert waited(asked) == set()
+
+
+def test_a_damaged_index_of_aborted_transactions_is_mended_by_a_worker() -> None:
+    world, log, asked, threads = with_aborted()
+    end, path = log.end_offset, f"{FOLDER}/{0:020}.txnindex"
+    threads.clear()
+    file = world.disk.open(path)
+    file.write(b"\xff" * 40, 0)
+    file.close()
+    threads.append(threading.get_ident())
+    asked.clear()
+    done(missing_place(log, 0, end), threads)
+    done(missing_producers(log), threads)
+    piece = log.read(0, 10_000, end)
+    done(missing_aborted(log, 0, piece, end), threads)
+    assert log.aborted_in(0, piece, end) == [(0, 0), (1, 2), (2, 4)]
+    assert waited(asked) == set()
+    threads.clear()
+    again = world.open()
+    assert again.aborted_transactions(0, end) == [(0, 0), (1, 2), (2, 4)]
+    assert world.warnings == []
+
+
+def test_what_a_worker_has_read_of_a_log_that_was_cut_meanwhile_is_not_believed() -> None:
+    _, log, _, threads = with_aborted()
+    threads.clear()
+    end = log.end_offset
+    missing = missing_place(log, 4, end)
+    assert missing is not None
+    missing.run()
+    log.truncate_to(4)
+    append(log, b"x" * 300, timestamp=NOW)
+    missing.take()
+    assert read_all(log)[-1] == (4, b"x" * 300)
