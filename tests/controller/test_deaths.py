@@ -275,6 +275,30 @@ def test_a_log_directory_that_failed_is_found_out_through_its_notification(broke
     assert brokers.run(brokers.person.children("/log_dir_event_notification"))[0] == []
 
 
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_replica_that_has_room_again_is_found_out_through_a_notification(brokers: Brokers, alone: bool) -> None:
+    """A broker that could make no log says so by the tree, as often as it looks; nobody leads meanwhile, or another."""
+    tp = TopicPartition("late", 0)
+    replicas = (3,) if alone else (3, 2)
+    brokers.settle(brokers.create("late", *replicas))
+
+    async def notify() -> None:
+        await brokers.person.create(LOG_DIR_EVENT_PREFIX, encode_log_dir_failure(3), sequential=True)
+        await brokers.settled()
+
+    brokers.all[3].no_room.add(tp)
+    brokers.run(notify())
+    assert brokers.state("late") == ((-1, 1, (3,)) if alone else (2, 1, (2,)))
+    del brokers.all[3].roles[tp]
+    brokers.run(notify())
+    assert tp not in brokers.all[3].roles
+    brokers.all[3].no_room.clear()
+    brokers.run(notify())
+    assert brokers.state("late") == ((3, 2, (3,)) if alone else (2, 1, (2,)))
+    assert brokers.all[3].roles[tp].leader == (3 if alone else 2)
+    assert brokers.seen_by(1, "late").offline_replicas == ()
+
+
 def test_a_failed_replica_leaves_the_isr_of_another_leader(brokers: Brokers) -> None:
     brokers.settle(brokers.create("orders", 2, 3))
     failed = [TopicPartition("orders", 0)]
