@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 import pytest
-from tests.controller.several import Brokers, ids
+from tests.controller.several import Brokers, FencedBroker, ids
 from tests.coordination.contract import until
 
 from ottla.controller.interface import ConfigOverrides, ConfigTarget, ConfigTargetType, TopicToCreate
@@ -177,6 +177,33 @@ def test_a_bounce_that_only_the_dead_controller_could_have_seen(brokers: Brokers
     result = brokers.settle(brokers.change_isr("orders", 2, 3))
     assert result is not None
     assert result.error is ErrorCode.NONE
+
+
+def test_a_leader_that_came_back_with_all_others_leads_in_its_next_epoch(brokers: Brokers) -> None:
+    """All lost their power at once. What its disk has not kept a follower's may have: in the same epoch it would write
+    something else there."""
+    brokers.settle(brokers.create_all("orders", [(3, 2), (2, 3)]))
+    brokers.settle(brokers.create("alone", 3))
+    assert brokers.settle(brokers.change_isr("orders", 2, partition=1)).error is ErrorCode.NONE  # type: ignore[union-attr]
+
+    async def cut_of_all() -> None:
+        # Nobody is left to see the others go, and nobody stands before all are back.
+        for controller in brokers.controllers.values():
+            await controller.stop()
+        for number in brokers.numbers:
+            await brokers.die(number)
+        for number in brokers.numbers:
+            await brokers.register(number)
+        for number in brokers.numbers:
+            brokers.all[number] = FencedBroker(number)
+            brokers.controllers[number] = brokers.new_controller(number)
+        for number in brokers.numbers:
+            await brokers.controllers[number].stand()
+
+    brokers.settle(cut_of_all())
+    assert brokers.states("orders") == [(3, 1, (3, 2)), (2, 1, (2,))]
+    # Nobody else has anything of it.
+    assert brokers.state("alone") == (3, 0, (3,))
 
 
 def test_a_broker_that_changes_its_listeners_is_reached_by_them(brokers: Brokers) -> None:
