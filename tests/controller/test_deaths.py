@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 import pytest
-from tests.controller.several import Brokers, ids
+from tests.controller.several import Brokers, FencedBroker, ids
 from tests.coordination.contract import until
 
 from ottla.controller.interface import ConfigOverrides, ConfigTarget, ConfigTargetType, TopicToCreate
@@ -179,6 +179,33 @@ def test_a_bounce_that_only_the_dead_controller_could_have_seen(brokers: Brokers
     assert result.error is ErrorCode.NONE
 
 
+def test_a_leader_that_came_back_with_all_others_leads_in_its_next_epoch(brokers: Brokers) -> None:
+    """All lost their power at once. What its disk has not kept a follower's may have: in the same epoch it would write
+    something else there."""
+    brokers.settle(brokers.create_all("orders", [(3, 2), (2, 3)]))
+    brokers.settle(brokers.create("alone", 3))
+    assert brokers.settle(brokers.change_isr("orders", 2, partition=1)).error is ErrorCode.NONE  # type: ignore[union-attr]
+
+    async def cut_of_all() -> None:
+        # Nobody is left to see the others go, and nobody stands before all are back.
+        for controller in brokers.controllers.values():
+            await controller.stop()
+        for number in brokers.numbers:
+            await brokers.die(number)
+        for number in brokers.numbers:
+            await brokers.register(number)
+        for number in brokers.numbers:
+            brokers.all[number] = FencedBroker(number)
+            brokers.controllers[number] = brokers.new_controller(number)
+        for number in brokers.numbers:
+            await brokers.controllers[number].stand()
+
+    brokers.settle(cut_of_all())
+    assert brokers.states("orders") == [(3, 1, (3, 2)), (2, 1, (2,))]
+    # Nobody else has anything of it.
+    assert brokers.state("alone") == (3, 0, (3,))
+
+
 def test_a_broker_that_changes_its_listeners_is_reached_by_them(brokers: Brokers) -> None:
     brokers.settle(brokers.create("orders", 2, 3))
     path = "/brokers/ids/3"
@@ -273,6 +300,30 @@ def test_a_log_directory_that_failed_is_found_out_through_its_notification(broke
     brokers.settle(work())
     assert brokers.states("orders") == [(3, 0, (3, 2)), (2, 1, (2,)), (2, 1, (2,))]
     assert brokers.run(brokers.person.children("/log_dir_event_notification"))[0] == []
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_replica_that_has_room_again_is_found_out_through_a_notification(brokers: Brokers, alone: bool) -> None:
+    """A broker that could make no log says so by the tree, as often as it looks; nobody leads meanwhile, or another."""
+    tp = TopicPartition("late", 0)
+    replicas = (3,) if alone else (3, 2)
+    brokers.settle(brokers.create("late", *replicas))
+
+    async def notify() -> None:
+        await brokers.person.create(LOG_DIR_EVENT_PREFIX, encode_log_dir_failure(3), sequential=True)
+        await brokers.settled()
+
+    brokers.all[3].no_room.add(tp)
+    brokers.run(notify())
+    assert brokers.state("late") == ((-1, 1, (3,)) if alone else (2, 1, (2,)))
+    del brokers.all[3].roles[tp]
+    brokers.run(notify())
+    assert tp not in brokers.all[3].roles
+    brokers.all[3].no_room.clear()
+    brokers.run(notify())
+    assert brokers.state("late") == ((3, 2, (3,)) if alone else (2, 1, (2,)))
+    assert brokers.all[3].roles[tp].leader == (3 if alone else 2)
+    assert brokers.seen_by(1, "late").offline_replicas == ()
 
 
 def test_a_failed_replica_leaves_the_isr_of_another_leader(brokers: Brokers) -> None:

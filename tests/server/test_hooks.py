@@ -18,6 +18,7 @@ from tests.server.test_connections import until
 from ottla.broker.broker import Broker
 from ottla.config import Config
 from ottla.handlers.routes import API_VERSIONS, BETWEEN_BROKERS, FETCH, PRODUCE, ROUTES
+from ottla.metadata import MetadataUpdate
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.real import real_ports
 from ottla.protocol.apis import api
@@ -508,6 +509,23 @@ def test_followers_act_for_the_cluster(guarded: Guarded) -> None:
         guarded.choosy.denied = {(Operation.CLUSTER_ACTION, Resource.CLUSTER, "kafka-cluster")}
         assert peer.ask(as_follower, 11, FetchResponse).responses[0].partitions[0].error_code == TOPIC_DENIED
         assert fetch(peer).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize(("active", "error"), [(True, TOPIC_DENIED), (False, ErrorCode.UNKNOWN_TOPIC_ID)])
+def test_a_topic_that_this_broker_has_not_heard_of_is_not_deleted_by_its_id(
+    guarded: Guarded, active: bool, error: ErrorCode
+) -> None:
+    """Whose name it has it does not know then, and the controller would take its word that its client may."""
+    metadata = guarded.broker.metadata
+    topic_id, epoch = metadata.topics["t"].id, metadata.controller_epoch
+    guarded.look(lambda it: it.metadata.apply(MetadataUpdate(controller_epoch=epoch, topics_deleted=["t"])))
+    if not active:
+        guarded.look(lambda it: setattr(it.controller.tenure, "_has_begun", False))  # type: ignore[union-attr]
+    guarded.choosy.denied = {(Operation.DELETE, Resource.TOPIC, "t")}
+    gone = [delete_topics.DeleteTopicState(name=None, topic_id=topic_id)]
+    with guarded.connect() as peer:
+        answer = ask(peer, row(delete_topics.DeleteTopicsRequest(topics=gone, timeout_ms=5000), None))
+    assert errors(answer) == [error]
 
 
 def test_changes_of_partitions_are_counted(guarded: Guarded) -> None:

@@ -103,9 +103,19 @@ def _refusal(call: Call, ref: TopicRef, times: int) -> DeletedTopic | None:
     if times > 1:
         message = "Duplicate topic id." if by_id else "Duplicate topic name."
         return DeletedTopic(ref.name, ref.id, ErrorCode.INVALID_REQUEST, message)
-    name = call.services.metadata.topic_name(ref.id) if by_id else ref.name
+    name = _name_of(call, ref.id) if by_id else ref.name
+    if name is None and not call.services.authorizer.allows_all:
+        # The controller may know it, and takes this broker's word for what its client may do.
+        return DeletedTopic(None, ref.id, ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
     if name is not None and not call.allowed_on_topic(Operation.DELETE, name):
         # A client that may not even describe it does not learn the name that belongs to an id.
         shown = name if not by_id or call.allowed_on_topic(Operation.DESCRIBE, name) else None
         return DeletedTopic(shown, ref.id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     return None
+
+
+def _name_of(call: Call, topic_id: TopicId) -> str | None:
+    """As this broker has heard of it, or knows it as the controller."""
+    services = call.services
+    name = services.metadata.topic_name(topic_id)
+    return services.own_controller.topic_name(topic_id) if name is None and services.own_controller.active else name

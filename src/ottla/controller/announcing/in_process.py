@@ -26,7 +26,9 @@ class InProcessReceiver:
         return await self._make_logs(states)
 
     async def on_leader_and_isr(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, ErrorCode]:
-        return self._failed(await self._broker.take_roles(self._origin, states))
+        """A state that the broker knows already, or a newer one of, is none that has failed: it serves the replica."""
+        failed = self._failed(await self._broker.take_roles(self._origin, states))
+        return {tp: error for tp, error in failed.items() if error is not ErrorCode.STALE_CONTROLLER_EPOCH}
 
     async def on_metadata_update(self, update: MetadataUpdate) -> None:
         self._check(await self._broker.take_metadata(self._origin, update))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from ottla.controller.deciding.context import ClusterContext, TopicContext
@@ -16,17 +17,24 @@ from ottla.steps import Steps, pieces
 Partitions = Iterable[tuple[TopicContext, Iterable[int]]]
 
 
-def role_orders(context: ClusterContext, partitions: Partitions, *, is_new: bool = False) -> Steps[list[RoleOrder]]:
+def role_orders(
+    context: ClusterContext,
+    partitions: Partitions,
+    *,
+    is_new: bool = False,
+    asked_again: AbstractSet[BrokerId] = frozenset(),
+) -> Steps[list[RoleOrder]]:
     """Each live broker has a role in those partitions that it has a replica of.
 
-    A broker that a partition moves to makes its log; of others a missing log is a lost one.
+    A broker that a partition moves to makes its log; of others a missing log is a lost one. Replicas that have failed
+    have none, but for brokers that are `asked_again`: what has become of them these answer with.
     """
     states = yield from context.states_of(partitions, is_new=is_new)
     by_broker: dict[BrokerId, list[PartitionState]] = {}
     for piece in pieces(states):
         for state in piece:
             for broker in state.replicas:
-                if context.is_served(state.topic, state.partition, broker):
+                if broker in asked_again or context.is_served(state.topic, state.partition, broker):
                     comes = broker in state.adding_replicas
                     role = state._replace(is_new=True) if comes else state
                     by_broker.setdefault(broker, []).append(role)

@@ -105,9 +105,14 @@ class AfterChange:
         )
         after = electing.after_change(state, replicas, live, context.controller_epoch, unclean=unclean, leaving=leaving)
         if after is None and self._new_epochs and state.leader == self._broker_id:
-            epoch = Epoch(state.leader_epoch + 1)
-            return state._replace(leader_epoch=epoch, controller_epoch=context.controller_epoch)
+            return lead_anew(context, topic, partition, state)
         return after
+
+
+def lead_anew(context: ClusterContext, _topic: TopicContext, _partition: int, state: LeaderAndIsr) -> Choice:
+    """The same leader, in its next leader epoch."""
+    epoch = Epoch(state.leader_epoch + 1)
+    return state._replace(leader_epoch=epoch, controller_epoch=context.controller_epoch)
 
 
 def prefer(context: ClusterContext, topic: TopicContext, partition: int, state: LeaderAndIsr) -> Choice:

@@ -34,27 +34,38 @@ class AnswerTurns:
         await self._deletions.finish()
 
     async def _roles(self, answer: RolesAnswer) -> None:
-        failed = await self._core.do(self._settle(answer))
+        failed, back = await self._core.do(self._settle(answer))
         if failed:
             log.warning("replicas could not be opened", count=len(failed), first=str(failed[0]))
             await self.replicas_failed(answer.broker, failed)
+        if back:
+            await self.replicas_back(answer.broker, back)
 
-    def _settle(self, answer: RolesAnswer) -> Steps[list[TopicPartition]]:
-        """The leaders among them are known to serve now. Returns those that failed, and are not obsolete."""
+    def _settle(self, answer: RolesAnswer) -> Steps[tuple[list[TopicPartition], list[TopicPartition]]]:
+        """The leaders among them are known to serve now. Returns those that failed, and those that had and are back;
+        both as far as they are not obsolete."""
         context, makings = self._core.context, self._core.makings
         failed: list[TopicPartition] = []
-        for piece in pieces(answer.states if len(makings) or answer.failed else ()):
+        back: list[TopicPartition] = []
+        # The broker of this process has said by a call what has failed, and says so what is back.
+        had_failed = context.failed_replicas if answer.broker != self._core.settings.broker_id else frozenset()
+        for piece in pieces(answer.states if len(makings) or answer.failed or had_failed else ()):
             for state in piece:
                 topic = context.topics.get(state.topic)
                 known = topic.states.get(state.partition) if topic is not None and topic.id == state.topic_id else None
                 if known is None or state.topic in context.deleting or known.state.leader_epoch != state.leader_epoch:
                     continue  # decided on anew, and announced anew
-                if answer.failed and (tp := TopicPartition(state.topic, state.partition)) in answer.failed:
-                    failed.append(tp)
-                elif state.leader == answer.broker and (making := makings.of(state.topic, state.partition)) is not None:
+                tp = TopicPartition(state.topic, state.partition)
+                if tp in answer.failed:
+                    if (*tp, answer.broker) not in had_failed:
+                        failed.append(tp)
+                    continue
+                if had_failed and (*tp, answer.broker) in had_failed:
+                    back.append(tp)
+                if state.leader == answer.broker and (making := makings.of(state.topic, state.partition)) is not None:
                     making.settle(state.topic, state.partition)
             yield
-        return failed
+        return failed, back
 
     async def replicas_failed(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
         """Others lead from now on, or nobody. What was to be new and has no place anywhere is taken back instead."""
@@ -71,6 +82,24 @@ class AnswerTurns:
                 making.without_room.add(tp.topic)
                 making.settle(*tp)
         await self.elect(others)
+
+    async def replicas_back(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        """There is room for them again. They may lead, where nobody does, and follow where others lead."""
+        core, context = self._core, self._core.context
+        known = [
+            (context.topics[tp.topic], [tp.partition])
+            for tp in partitions
+            if (*tp, broker) in context.failed_replicas and tp.topic in context.topics
+            if tp.topic not in context.deleting
+        ]
+        context.failed_replicas.difference_update(
+            (topic.name, partition, broker) for topic, numbers in known for partition in numbers
+        )
+        await self.elect(known)
+        await core.lead(known)
+        if known:
+            first = TopicPartition(known[0][0].name, known[0][1][0])
+            log.info("replicas are there after all", broker=broker, count=len(known), first=str(first))
 
     async def elect(
         self, partitions: Iterable[tuple[TopicContext, list[int]]], strategy: Strategy | None = None

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from ottla.controller.announcing.receiver import Receiver
 from ottla.controller.core import ControllerCore, log
 from ottla.controller.deciding.audience import live_brokers
 from ottla.controller.deciding.context import ClusterContext, TopicContext
-from ottla.controller.deciding.elections import AfterChange
+from ottla.controller.deciding.elections import AfterChange, lead_anew
 from ottla.controller.loading import (
     OnDamage,
     leave_alone,
@@ -98,19 +99,22 @@ class BrokerTurns:
     async def _elect_without_reborn(self) -> None:
         """Takes those out of in-sync sets that have come back since, and whom no controller has seen go.
 
-        Where nobody else is left of a set, they are all that there is.
+        Where nobody else is left of a set, they are all that there is. Its leader leads on in the next leader epoch:
+        what it wrote in this one, and lost with its power, others may have, who find out by that.
         """
         core, failed = self._core, self._core.context.failed_replicas
-        reborn = await core.do(_reborn(core.context)) - failed
-        if not reborn:
-            return
-        log.warning(
-            "brokers have registered again unseen", replicas=len(reborn), brokers=sorted({r[2] for r in reborn})
-        )
-        failed |= reborn
-        topics = core.context.topics
-        await core.elect([(topics[topic], [number]) for topic, number in sorted({replica[:2] for replica in reborn})])
-        failed -= reborn
+        reborn, leaders = await core.do(_reborn(core.context))
+        reborn -= failed
+        if reborn:
+            log.warning(
+                "brokers have registered again unseen", replicas=len(reborn), brokers=sorted({r[2] for r in reborn})
+            )
+            failed |= reborn
+            topics = core.context.topics
+            await core.elect([(topics[name], [number]) for name, number in sorted({each[:2] for each in reborn})])
+            failed -= reborn
+        if leaders:
+            await core.elect(leaders, lead_anew)
 
     async def brokers_changed(self) -> None:
         """Some came, or are gone, or came back under another registration: these know nothing any more."""
@@ -169,9 +173,17 @@ def _bounced(known: Mapping[BrokerId, int], found: Mapping[BrokerId, BrokerEndpo
     return {broker for broker, epoch in known.items() if broker in found and found[broker].epoch != epoch}
 
 
-def _reborn(context: ClusterContext) -> Steps[set[tuple[str, int, BrokerId]]]:
-    """Members of in-sync sets that registered after their state was written, where others of the set did not."""
-    found: set[tuple[str, int, BrokerId]] = set()
+class _Reborn(NamedTuple):
+    """Who registered after a partition's state was written."""
+
+    #: Members of in-sync sets, where others of the set did not.
+    members: set[tuple[str, int, BrokerId]]
+    #: Partitions whose leaders did, and all others that are left of the set.
+    leaders: list[tuple[TopicContext, list[int]]]
+
+
+def _reborn(context: ClusterContext) -> Steps[_Reborn]:
+    found = _Reborn(set(), [])
     for topic in context.served_topics():
         for piece in pieces(topic.states.items()):
             for number, known in piece:
@@ -181,7 +193,9 @@ def _reborn(context: ClusterContext) -> Steps[set[tuple[str, int, BrokerId]]]:
                 live = context.live_replicas(topic.name, number, known.state.isr)
                 younger = [broker for broker in live if context.brokers[broker].epoch > written]
                 if younger and len(younger) < len(live):
-                    found.update((topic.name, number, broker) for broker in younger)
+                    found.members.update((topic.name, number, broker) for broker in younger)
+                elif known.state.leader in younger and len(topic.replicas[number]) > 1:
+                    found.leaders.append((topic, [number]))
             yield
     return found
 

@@ -157,23 +157,7 @@ class ReplicaTurns:
         await self._answers.replicas_failed(broker_id, known)
 
     async def replicas_recovered(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> None:
-        core, context = self._core, self._core.context
-        known = [
-            (context.topics[tp.topic], [tp.partition])
-            for tp in partitions
-            if (tp.topic, tp.partition, broker_id) in context.failed_replicas
-            and tp.topic in context.topics
-            and tp.topic not in context.deleting
-        ]
-        context.failed_replicas.difference_update(
-            (topic.name, partition, broker_id) for topic, numbers in known for partition in numbers
-        )
-        await self._answers.elect(known)
-        # Where others lead, the replica follows again.
-        await core.lead(known)
-        if known:
-            first = TopicPartition(known[0][0].name, known[0][1][0])
-            log.info("replicas are there after all", count=len(known), first=str(first))
+        await self._answers.replicas_back(broker_id, partitions)
 
     async def allocate_producer_ids(self, broker_id: BrokerId) -> ProducerIdRange:
         core = self._core

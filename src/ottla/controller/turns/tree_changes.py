@@ -166,14 +166,15 @@ class TreeTurns:
         return more
 
     async def log_dir_events(self, watch: Watch) -> bool:
-        """A broker has lost a directory: which of its replicas are gone it says when it is given their roles again."""
+        """A broker has lost a directory, or has room again for what it could not open: which of its replicas are gone,
+        and which are back, it says when it is given their roles again."""
         core, context = self._core, self._core.context
         found, more = await self._notifications(LOG_DIR_EVENTS, watch, decode_log_dir_failure)
         brokers = {broker for broker in found if broker in context.brokers}
         if brokers:
-            log.warning("brokers have lost log directories", brokers=sorted(brokers))
+            log.warning("brokers have lost log directories, or have some back", brokers=sorted(brokers))
             served = [(topic, list(topic.replicas)) for topic in context.served_topics()]
-            orders = await core.do(role_orders(context, served))
+            orders = await core.do(role_orders(context, served, asked_again=brokers))
             core.announcer.announce([order for order in orders if order.broker in brokers])
         return more
 
