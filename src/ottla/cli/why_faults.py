@@ -138,8 +138,8 @@ def _why_out(view: PartitionView, broker: int) -> str:
     if behind > 0:
         moved = "; the partition is being moved there" if view.moving else ""
         return (
-            f"it fetches, and lacks {counted(behind, 'record')}: it is catching up{moved}. If that does not get less, it "
-            "is slower than the writers, or throttled (`*.replication.throttled.*`)"
+            f"it fetches, and lacks {counted(behind, 'record')}: it is catching up{moved}. If that does not get less, "
+            "it is slower than the writers, or throttled (`*.replication.throttled.*`)"
         )
     controller = "" if view.controller is None else f", broker {view.controller}"
     return (
