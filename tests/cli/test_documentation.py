@@ -32,6 +32,7 @@ CODES = {
     "only shows the plan": faults.NOT_CONFIRMED,
     "shows all of them": faults.NOT_CONFIRMED,
     "with three brokers": faults.USAGE,  # here is one
+    "away from broker 1": faults.NOT_FOUND,
 }
 #: What `moves.json` says: the one broker has the partition already.
 MOVES = '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1]}]}'

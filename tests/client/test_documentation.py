@@ -7,15 +7,19 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tools.ottla_server import ottla_tree
 
 from ottla.client import Admin, Consumer, Producer, errors, sync
 from ottla.client.errors import KafkaError
 from ottla.client.errors import own as own_errors
 from ottla.client.settings import AdminSettings, ConsumerSettings, ProducerSettings
 from ottla.client.zookeeper_groups.settings import ZookeeperConsumerSettings
+from ottla.testing import InProcessBroker
 from tests.client.group.conftest import bootstrap
 
 __all__ = ["bootstrap"]  # of a broker on which a new group does not wait for more members
@@ -23,12 +27,41 @@ __all__ = ["bootstrap"]  # of a broker on which a new group does not wait for mo
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 TEXT = (REPOSITORY / "docs" / "client.md").read_text()
 ARROW = (REPOSITORY / "docs" / "arrow.md").read_text()
+#: The tree of the page's groups of Kafka 0.8.
+TREE_ADDRESS = "zk-1:2181/kafka"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", TEXT + ARROW, re.DOTALL | re.MULTILINE)
 
 
+@contextmanager
+def addressed(program: str, bootstrap: str, folder: Path) -> Iterator[str]:
+    """With the addresses of what is here; one that reads a tree gets one, and a broker that is registered in it."""
+    if TREE_ADDRESS not in program:
+        yield program.replace("localhost:9092", bootstrap)
+        return
+    with ottla_tree(folder / "tree") as tree:
+        chroot = TREE_ADDRESS.partition("/")[2]
+        connect = f"{tree.bootstrap}/{chroot}"
+        with InProcessBroker(properties={"zookeeper.connect": connect}) as broker:
+            yield program.replace("localhost:9092", broker.bootstrap).replace(TREE_ADDRESS, connect)
+
+
+def test_no_program_is_left_out() -> None:
+    """What is indented in place of fenced would not be found."""
+    assert (
+        re.findall(
+            r"^    (?:async |with |import |from ).*", re.sub(r"(?ms)^```.*?^```", "", TEXT + ARROW), re.MULTILINE
+        )
+        == []
+    )
+
+
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_an_example(bootstrap: str, number: int) -> None:
-    program = EXAMPLES[number].replace("localhost:9092", bootstrap)
+def test_an_example(bootstrap: str, number: int, tmp_path: Path) -> None:
+    with addressed(EXAMPLES[number], bootstrap, tmp_path) as program:
+        check(program)
+
+
+def check(program: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
@@ -38,7 +71,9 @@ def test_an_example(bootstrap: str, number: int) -> None:
         check=False,
         env=environment,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    # A session with a tree is an event of the log.
+    said = [line for line in done.stderr.splitlines() if " INFO  coordination " not in line]
+    assert (done.returncode, said) == (0, [])
     assert done.stdout
 
 

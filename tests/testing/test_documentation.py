@@ -25,7 +25,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("page", "number", "code"), EXAMPLES, ids=[f"{page}-{n}" for page, n, _ in EXAMPLES])
 def test_an_example(page: str, number: int, code: str, tmp_path: Path) -> None:
-    if "pyspark" in code:  # which nobody here has: it is at least a program
+    if "pyspark" in code:  # `tests/interop/test_spark_connector_page.py` runs it, where Spark is
         compile(code, page, "exec")
         return
     # On this machine nothing listens on all interfaces.

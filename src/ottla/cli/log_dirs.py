@@ -9,7 +9,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli import options as shared
-from ottla.cli.faults import FAILED, NOT_FOUND, OK, CommandFault, UsageFault
+from ottla.cli.faults import FAILED, OK, CommandFault
 
 if TYPE_CHECKING:
     from ottla.client.admin.admin import Admin
@@ -40,16 +40,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _log_dirs(options: argparse.Namespace) -> int:
+    from ottla.cli.broker_ids import broker_ids, check_brokers
     from ottla.cli.connecting import admin
     from ottla.cli.output import cell, show_rows
     from ottla.cli.sizes import ReadableSize
 
-    brokers = _brokers(options.broker)
+    brokers = None if options.broker is None else broker_ids("--broker", options.broker)
     async with admin(options) as client:
         names = await shared.chosen_topics(client, options)
         topics = await _partitions(client, names) if names else None
         if brokers is not None:
-            await _check_brokers(client, brokers)
+            check_brokers(await client.describe_cluster(), brokers)
         found = await client.describe_log_dirs(brokers, topics)
     rows = [row for broker, directories in sorted(found.items()) for row in _rows(broker, directories)]
     if options.aggregate_into:
@@ -66,23 +67,6 @@ async def _log_dirs(options: argparse.Namespace) -> int:
         told = "; ".join(f"{path}: {cell(reason)}" for path, reason in faulty)
         raise CommandFault(f"a log directory is offline: {told}", FAILED)
     return OK
-
-
-def _brokers(text: str | None) -> list[int] | None:
-    if text is None:
-        return None
-    ids = [one.strip() for one in text.split(",")]
-    if not all(one.isascii() and one.isdigit() and len(one) <= 10 for one in ids):
-        raise UsageFault(f"--broker: '{text[:60]}' is not made of brokers' ids, such as 1,2")
-    return list(dict.fromkeys(map(int, ids)))
-
-
-async def _check_brokers(client: Admin, brokers: list[int]) -> None:
-    known = [node.id for node in (await client.describe_cluster()).brokers]
-    missing = [str(one) for one in brokers if one not in known]
-    if missing:
-        there = ", ".join(map(str, known))
-        raise CommandFault(f"there is no broker {', '.join(missing)} now; there are: {there}", NOT_FOUND)
 
 
 async def _partitions(client: Admin, names: list[str]) -> dict[str, list[int]]:

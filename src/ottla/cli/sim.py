@@ -11,16 +11,21 @@ ottla sim --seeds 1 --first 4711 --trace
 from __future__ import annotations
 
 import argparse
+import os
+from typing import Final
 
+from ottla.cli.counting import counted
 from ottla.cli.faults import FAILED, OK
-from ottla.cli.numbers import count
+from ottla.cli.numbers import count, signed_count
+
+JOBS_PER_PROCESSOR_MAX: Final = 4
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     from ottla.testing.sim.profiles import PROFILES
 
     parser.add_argument("--seeds", type=count, metavar="N", default=20, help="how many schedules (default 20)")
-    parser.add_argument("--first", type=int, metavar="SEED", default=1, help="the first seed (default 1)")
+    parser.add_argument("--first", type=signed_count, metavar="SEED", default=1, help="the first seed (default 1)")
     parser.add_argument("--profile", choices=sorted(PROFILES), default="any", help="which faults (default any)")
     parser.add_argument("--jobs", type=count, metavar="N", default=1, help="so many processes (default 1)")
     parser.add_argument("--trace", action="store_true", help="print everything that happens, of each schedule")
@@ -28,7 +33,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     seeds = range(options.first, options.first + options.seeds)
-    return _traced(seeds, options.profile) if options.trace else _counted(seeds, options.profile, options.jobs)
+    jobs = processes(options.jobs, options.seeds)
+    return _traced(seeds, options.profile) if options.trace else _counted(seeds, options.profile, jobs)
+
+
+def processes(jobs: int, seeds: int) -> int:
+    """More than schedules, or many more than processors, would only take memory."""
+    return min(jobs, seeds, JOBS_PER_PROCESSOR_MAX * (os.cpu_count() or 1))
 
 
 def _traced(seeds: range, profile: str) -> int:
@@ -62,7 +73,7 @@ def _counted(seeds: range, profile: str, jobs: int) -> int:
             print(f"ottla sim --seeds 1 --first {found.seed} --profile '{profile}' --trace")
             return FAILED
     seconds = time.monotonic() - began
-    print(f"{tally.schedules} schedules, {tally.counted} of them with elections, truncations or ISR changes")
+    print(f"{counted(tally.schedules, 'schedule')}, {tally.counted} of them with elections, truncations or ISR changes")
     print(f"{tally.calls:,} call-backs in {seconds:.1f} s; {tally.acknowledged:,} records acknowledged, none lost")
     for kind, occurred, share in tally.rows():
         print(f"{kind:20} {occurred:8,}  in {share:4.0%} of the schedules")

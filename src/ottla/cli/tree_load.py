@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.cli import options as shared
 from ottla.cli import tree_places
-from ottla.cli.faults import NOT_FOUND, OK, CommandFault
+from ottla.cli.faults import OK, CommandFault
 
 if TYPE_CHECKING:
     from ottla.ports import Ports
@@ -39,15 +39,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(path: str) -> Any:
-    import json
+    from ottla.cli.json_file import read_json
 
     try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except OSError as error:
-        code = {"code": NOT_FOUND} if isinstance(error, FileNotFoundError) else {}
-        raise CommandFault(f"{path}: {error.strerror or error}", **code) from error
-    except (ValueError, RecursionError) as error:
+        return read_json(path)
+    except ValueError as error:
         raise CommandFault(f"{path} is not what `ottla tree dump` writes: {error}") from error
 
 

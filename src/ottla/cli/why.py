@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.cli import options as shared
 from ottla.cli.faults import NOT_FOUND, OK, UNHEALTHY, CommandFault
+from ottla.cli.numbers import partition_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +40,7 @@ _REPLICAS: Final = {
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC", help="the topic")
-    parser.add_argument("partition", metavar="PARTITION", type=int, help="its number")
+    parser.add_argument("partition", metavar="PARTITION", type=partition_number, help="its number")
     shared.connection(parser)
     shared.output(parser)
 
@@ -47,6 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import run as run_on_loop
 
+    shared.check_name(options.topic)
     return run_on_loop(_why(options))
 
 
@@ -63,11 +65,13 @@ async def _why(options: argparse.Namespace) -> int:
 
 
 async def _looked(client: Admin, topic: str, partition: int) -> tuple[PartitionView, dict[str, Any]]:
+    from ottla.cli.counting import counted
+
     cluster = await client.describe_cluster()
     partitions = (await client.describe_topic(topic)).partitions
     known = next((one for one in partitions if one.partition == partition), None)
     if known is None:
-        raise CommandFault(f"{topic} has no partition {partition}: it has {len(partitions)}, from 0 on", NOT_FOUND)
+        raise CommandFault(f"{topic} has {counted(len(partitions), 'partition')}, and no {partition}", NOT_FOUND)
     live = [node.id for node in cluster.brokers]
     seen, silent, failed = await _asked(client, live, topic, partition)
     view = await _view(client, cluster, known, topic, seen, silent, failed)

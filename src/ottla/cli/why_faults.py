@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from ottla.cli.counting import counted
+
 #: A follower that runs asks again within half a second (`replica.fetch.wait.max.ms`); after so long it does not.
 FETCHES_WITHIN_MS: Final = 5_000
 
@@ -136,12 +138,13 @@ def _why_out(view: PartitionView, broker: int) -> str:
     if behind > 0:
         moved = "; the partition is being moved there" if view.moving else ""
         return (
-            f"it fetches, and lacks {behind} records: it is catching up{moved}. If that number does not fall, it is "
-            "slower than the writers, or throttled (`*.replication.throttled.*`)"
+            f"it fetches, and lacks {counted(behind, 'record')}: it is catching up{moved}. If that does not get less, "
+            "it is slower than the writers, or throttled (`*.replication.throttled.*`)"
         )
+    controller = "" if view.controller is None else f", broker {view.controller}"
     return (
         "it has all records, and joins when the controller has written that to the tree. If it stays so, look at the "
-        f"log of the controller, broker {view.controller}"
+        f"log of the controller{controller}"
     )
 
 

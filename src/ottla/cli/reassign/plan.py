@@ -11,13 +11,16 @@ import argparse
 from ottla.cli import options as shared
 from ottla.cli.counting import are, counted
 from ottla.cli.faults import OK, UsageFault
+from ottla.cli.numbers import replica_count
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     shared.topics(parser, "the topics; all of them where none is named")
     shared.patterns(parser)
     parser.add_argument("--broker-list", metavar="ID,...", help="use these brokers alone (default: all that are there)")
-    parser.add_argument("--replication-factor", type=int, metavar="N", help="have so many copies of each partition")
+    parser.add_argument(
+        "--replication-factor", type=replica_count, metavar="N", help="have so many copies of each partition"
+    )
     shared.connection(parser)
 
 
@@ -28,19 +31,23 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _plan(options: argparse.Namespace) -> int:
+    from ottla.cli.broker_ids import broker_ids, check_brokers
     from ottla.cli.connecting import admin
     from ottla.cli.reassign.files import written
     from ottla.cli.reassign.placing import placed
     from ottla.model import TopicPartition
 
+    wanted_brokers = None if options.broker_list is None else broker_ids("--broker-list", options.broker_list)
     async with admin(options) as client:
-        racks = {node.id: node.rack for node in (await client.describe_cluster()).brokers}
-        if options.broker_list is not None:
-            racks = {broker: racks.get(broker) for broker in _ids(options.broker_list)}
+        cluster = await client.describe_cluster()
+        racks = {node.id: node.rack for node in cluster.brokers}
+        if wanted_brokers is not None:
+            check_brokers(cluster, wanted_brokers)
+            racks = {broker: racks[broker] for broker in wanted_brokers}
         names = await shared.chosen_topics(client, options) if shared.topics_of(options) else None
         topics = await client.describe_topics(names)
     copies = options.replication_factor
-    if copies is not None and not 1 <= copies <= len(racks):
+    if copies is not None and copies > len(racks):
         raise UsageFault(
             f"--replication-factor {copies}: there {are(len(racks))} {counted(len(racks), 'broker')} to use"
         )
@@ -50,10 +57,3 @@ async def _plan(options: argparse.Namespace) -> int:
     wanted = placed(current, racks, copies)
     print(written({tp: replicas for tp, replicas in wanted.items() if replicas != list(current[tp])}))
     return OK
-
-
-def _ids(text: str) -> list[int]:
-    found = [piece.strip() for piece in text.split(",")]
-    if not all(piece.isdecimal() for piece in found):
-        raise UsageFault(f"--broker-list {text}: give ids separated by commas, such as 1,2,3")
-    return [int(piece) for piece in found]

@@ -26,18 +26,29 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace) -> int:
+    from ottla.cli.broker_ids import check_brokers
     from ottla.cli.connecting import admin
+    from ottla.cli.group.partitions import PartitionChoice, existing
     from ottla.cli.plan import show_plan
     from ottla.cli.reassign.files import read
+    from ottla.model import TopicPartition
 
     wanted = read(options.file)
+    if not wanted:
+        print(f"{options.file} names no partition: nothing has to be moved")
+        return OK
     async with admin(options) as client:
-        topics = await client.describe_topics(sorted({tp.topic for tp in wanted}))
-        rows = []
-        for tp, replicas in sorted(wanted.items()):
-            partitions = topics[tp.topic].partitions
-            now = list(partitions[tp.partition].replicas) if tp.partition < len(partitions) else None
-            rows.append({"topic": tp.topic, "partition": tp.partition, "replicas": now, "wanted": replicas})
+        check_brokers(await client.describe_cluster(), (broker for replicas in wanted.values() for broker in replicas))
+        chosen = [PartitionChoice(tp.topic, (tp.partition,)) for tp in sorted(wanted)]
+        now = {
+            TopicPartition(topic.name, one.partition): list(one.replicas)
+            for topic in (await client.describe_topics(sorted({tp.topic for tp in wanted}))).values()
+            for one in topic.partitions
+        }
+        rows = [
+            {"topic": tp.topic, "partition": tp.partition, "replicas": now[tp], "wanted": wanted[tp]}
+            for tp in await existing(client, chosen)
+        ]
         columns = {"topic": "TOPIC", "partition": "PARTITION", "replicas": "REPLICAS", "wanted": "WANTED"}
         show_plan(options.output, "To be moved:", rows, columns, confirmed=options.yes)
         await client.alter_partition_reassignments(wanted)

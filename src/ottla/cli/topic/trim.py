@@ -10,7 +10,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli import options as shared
-from ottla.cli.faults import FAILED, NOT_FOUND, OK, CommandFault, UsageFault
+from ottla.cli.faults import NOT_FOUND, OK, CommandFault, UsageFault
 from ottla.cli.numbers import partition_number
 
 if TYPE_CHECKING:
@@ -101,20 +101,15 @@ async def _places(client: Admin, options: argparse.Namespace) -> dict[TopicParti
 def _places_of_file(options: argparse.Namespace) -> dict[TopicPartition, OffsetPoint] | None:
     if options.offset_json_file is None:
         return None
-    import json
-
+    from ottla.cli.json_file import read_json
     from ottla.cli.offsets import LATEST, OffsetPoint
     from ottla.model import TopicPartition
 
     if options.offset is not None or options.topic is not None or options.topic_option is not None:
         raise UsageFault("--offset-json-file says it all: leave out the topic and --before")
     try:
-        with open(options.offset_json_file, encoding="utf-8") as file:
-            listed = json.load(file)["partitions"]
+        listed = read_json(options.offset_json_file)["partitions"]
         found = {TopicPartition(str(one["topic"]), int(one["partition"])): int(one["offset"]) for one in listed}
-    except OSError as error:
-        code = NOT_FOUND if isinstance(error, FileNotFoundError) else FAILED
-        raise CommandFault(f"cannot read {options.offset_json_file}: {error.strerror}", code) from error
     except (ValueError, KeyError, TypeError) as error:
         form = '{"partitions": [{"topic": "t", "partition": 0, "offset": 5}]}'
         raise UsageFault(f"{options.offset_json_file} is not of the form {form}") from error
