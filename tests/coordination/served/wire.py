@@ -21,7 +21,7 @@ from ottla.coordination.zookeeper.messages import (
     encode_request,
 )
 
-SECONDS_MAX = 20.0
+SECONDS_MAX = 60.0
 
 
 class Answer(NamedTuple):
