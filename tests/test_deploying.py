@@ -72,7 +72,7 @@ def running(command: list[str], environment: Mapping[str, str]) -> Iterator[str]
 
 def advertised(bootstrap: str) -> dict[int, str]:
     """By broker id what a client is told to connect to that asks there."""
-    metadata = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10)
+    metadata = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60)
     return {broker.id: f"{broker.host}:{broker.port}" for broker in metadata.brokers.values()}
 
 

@@ -22,7 +22,7 @@ from ottla.records.record import Record, decode_batch, encode_batch
 from ottla.storage.formats import offset_checkpoint
 from ottla.storage.log.log import Log
 
-SECONDS_MAX = 30.0
+SECONDS_MAX = 60.0
 BACKOFF = {"log.cleaner.backoff.ms": "20"}
 COMPACTED = {"cleanup_policy": "compact", "internal_segment_bytes": "2000", "file_delete_delay_ms": "0"}
 

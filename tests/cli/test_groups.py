@@ -30,7 +30,7 @@ from tests.cli.test_completion import offered
 
 TWO_KEPT = pytest.mark.ottla_topic(partitions=2, configs={"retention.ms": "-1"})
 FIRST_MS = 1_700_000_000_000
-SECONDS_MAX = 30.0
+SECONDS_MAX = 60.0
 
 _numbers = itertools.count()
 

@@ -54,7 +54,7 @@ Scenario = Callable[[Provider, str], Awaitable[None]]
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.001)  # whoever makes it true tells nobody
 

@@ -78,7 +78,10 @@ class EnsembleBrokers:
         for broker in self.brokers.values():
             broker.wait_until_answering(time.monotonic() + SECONDS_MAX)
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-        until(lambda: len(self.admin.list_topics(timeout=10).brokers) == len(self.brokers), "all are registered")
+        until(lambda: self._registered() == len(self.brokers), "all are registered")
+
+    def _registered(self) -> int:
+        return len(self.admin.list_topics(timeout=SECONDS_MAX).brokers)
 
     def create(self) -> None:
         (made,) = self.admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)]).values()
@@ -96,15 +99,16 @@ class EnsembleBrokers:
             broker.kill()
 
     def leader(self, partition: int = 0, *, asked: int | None = None) -> int:
-        """As this broker names it, or any."""
+        """As this broker names it, or any; -1 where nobody leads, or it has not heard of the topic yet."""
         admin = self.admin if asked is None else self._alone(asked)
-        return int(admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions[partition].leader)
+        partitions = admin.list_topics(TOPIC, timeout=SECONDS_MAX).topics[TOPIC].partitions
+        return int(partitions[partition].leader) if partition in partitions else -1
 
     def _alone(self, number: int) -> AdminClient:
         return AdminClient({"bootstrap.servers": f"{HOST}:{self._ports[number]}", "log_level": 0})
 
     def controller(self) -> int:
-        return int(self.admin.list_topics(timeout=10).controller_id)
+        return int(self.admin.list_topics(timeout=SECONDS_MAX).controller_id)
 
     def is_whole(self) -> bool:
         """As every broker that runs sees it: a client of one may see what another has not heard of."""

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
 
 import ottla.testing
-from ottla.client.sync import Consumer, Producer
+from ottla.client.admin.results import NewTopic
+from ottla.client.sync import Admin, Consumer, Producer
 from ottla.testing.processes import TREE, Cluster
 
 TOPIC = "orders"
@@ -124,6 +126,19 @@ def test_a_follower_that_is_cut_off_leaves_and_joins_again(cluster: Cluster) -> 
     cluster.heal()
     until_whole(cluster)
     check(cluster, batch("cut"))
+
+
+def test_what_is_asked_of_a_new_topic_waits_until_the_broker_has_heard_of_it(cluster: Cluster) -> None:
+    controller = cluster.controller()
+    late = next(broker for broker in cluster.addresses if broker != controller)
+    cluster.cut(late, controller)
+    with Admin(bootstrap_servers=cluster.addresses[controller]) as admin:
+        admin.create_topics([NewTopic("heard-of-later", assignments={0: (controller,)})])
+    with ThreadPoolExecutor(1) as beside:
+        asked = beside.submit(cluster.leader, "heard-of-later", asked=[late])
+        wait([asked], timeout=0.3)
+        cluster.heal()
+        assert asked.result() in cluster.addresses
 
 
 def test_a_broker_that_is_restarted_hands_over_first(cluster: Cluster) -> None:

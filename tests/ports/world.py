@@ -12,7 +12,7 @@ from ottla.ports.memory.loop import cancel_all
 T = TypeVar("T")
 
 #: Far more than anything here takes; only a test that hangs gets there.
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 
 
 class World:

@@ -24,7 +24,7 @@ from ottla.testing.shifting import steps_ms
 
 DAY_MS = 86_400_000
 #: No wait here takes a second; this ends one that hangs.
-SECONDS_MAX = 30.0
+SECONDS_MAX = 60.0
 
 
 def fill(bootstrap: str, topic: str, count: int = 10) -> None:

@@ -20,7 +20,7 @@ pytest_plugins = "pytester"
 
 def advertised(bootstrap: str) -> list[tuple[str, int]]:
     """What a client is told to connect to that asks at this address."""
-    metadata = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10)
+    metadata = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60)
     return [(broker.host, broker.port) for broker in metadata.brokers.values()]
 
 

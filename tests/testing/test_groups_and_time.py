@@ -18,7 +18,7 @@ from ottla.testing.lag import StillBehind
 
 #: A new group's first member does not wait for others.
 AT_ONCE = {"group.initial.rebalance.delay.ms": "0"}
-SECONDS_MAX = 30.0
+SECONDS_MAX = 60.0
 
 
 def fill(broker: InProcessBroker, topic: str, count: int, partition: int = 0) -> None:

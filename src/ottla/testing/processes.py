@@ -9,6 +9,7 @@ with ottla.testing.cluster(3) as cluster:
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -19,6 +20,7 @@ from typing import Any, Final, Self, TypeVar
 
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.results import TopicDescription
+from ottla.client.errors import UnknownTopicOrPartition
 from ottla.local_cluster.layout import BrokerPlan, Wishes, bound, listener
 from ottla.local_cluster.member import Member
 from ottla.local_cluster.supervisor import LocalCluster
@@ -32,6 +34,10 @@ _HOST: Final = "127.0.0.1"
 TREE: Final = "tree"
 #: How long a start, a stop or a broker's return may take.
 SECONDS_MAX: Final = 120.0
+#: How long a broker may take to hear of a topic that another one has made.
+_HEARD_S_MAX: Final = 30.0
+#: Between two looks at what is waited for.
+_LOOK_S: Final = 0.02
 
 
 class Cluster:
@@ -202,8 +208,15 @@ class Cluster:
         bootstrap = ",".join(self.addresses[broker] for broker in asked or self.addresses)
 
         async def work() -> TopicDescription:
+            ends = time.monotonic() + _HEARD_S_MAX
             async with Admin(bootstrap_servers=bootstrap) as admin:
-                return await admin.describe_topic(topic)
+                while True:
+                    try:
+                        return await admin.describe_topic(topic)
+                    except UnknownTopicOrPartition:
+                        if time.monotonic() >= ends:
+                            raise
+                    await asyncio.sleep(_LOOK_S)
 
         return self._run(work())
 
@@ -228,7 +241,7 @@ class Cluster:
         while not holds():
             if time.monotonic() >= ends:
                 raise TimeoutError(f"it did not come to be within {seconds:g} s")
-            time.sleep(0.02)
+            time.sleep(_LOOK_S)
 
     # -- its parts
 

@@ -25,7 +25,7 @@ from ottla.model import TopicPartition
 from ottla.ports.real import real_ports
 from ottla.testing import InProcessBroker
 
-SECONDS_MAX = 40.0
+SECONDS_MAX = 60.0
 PARTITIONS = 4
 SESSION_MS = 2_000
 

@@ -241,7 +241,7 @@ def test_what_a_killed_process_owned_is_gone_soon_if_it_asked_for_that(own_proce
         began = time.monotonic()
         while not other.events:
             other.call(OpCode.SYNC, PathRequest("/"))
-            assert time.monotonic() - began < 10, "its time-out is 30 s, and it asked for 250 ms"
+            assert time.monotonic() - began < 25, "its time-out is 30 s, and it asked for 250 ms"
 
 
 def test_a_thousand_sessions(own_process: TreeProcess) -> None:

@@ -18,7 +18,7 @@ from ottla.coordination.zookeeper.frames import (
 from ottla.coordination.zookeeper.jute import JuteReader
 from ottla.coordination.zookeeper.messages import AnswerHeader, ConnectAnswer, ConnectRequest, NodeEvent
 
-SECONDS_MAX = 20.0
+SECONDS_MAX = 60.0
 
 
 class Answer(NamedTuple):

@@ -24,7 +24,7 @@ KEPT = (
 )
 #: Where the seeds of `./test` begin; `--slow` draws fresh ones.
 FIRST = 0x28BDA14F
-#: Schedules of one run of the tests, in parts that two workers share: more than a hundred.
+#: Schedules of one run of the tests, in parts that all workers share: more than a hundred.
 PARTS, PART = 8, 13
 #: Of shorter schedules under several hash seeds.
 HASHED = ("any", "controllers", "unclean", "disks", "forgetful")
@@ -55,7 +55,9 @@ def test_no_pause_of_who_changes_topics_outlasts_the_load(monkeypatch: pytest.Mo
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part", [pytest.param(each, marks=pytest.mark.xdist_group(f"schedules-{each}")) for each in range(PARTS)]
+)
 def test_a_hundred_schedules_find_nothing(part: int) -> None:
     first = FIRST + part * PART
     tally = Tally()
