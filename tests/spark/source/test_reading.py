@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -253,6 +254,22 @@ def test_a_broker_that_stays_away(broker: InProcessBroker, topic: str, fill: Fil
     finally:
         broker.start()
     assert read_all(settings, splits) == numbered(30)
+
+
+def test_a_damaged_batch_is_said_behind_what_is_sound(broker: InProcessBroker, topic: str, fill: Fill) -> None:
+    for first in (0, 30):  # a batch each in the partition
+        fill(broker.bootstrap, topic, 30, first=first)
+    (segment,) = Path(broker.data).rglob(f"{topic}-1/*.log")
+    whole = bytearray(segment.read_bytes())
+    whole[-2] ^= 1
+    with segment.open("r+b") as file:
+        file.write(whole)
+    settings = settings_for(broker, topic)
+    batches = read_split(settings, batch_splits(settings)[1])
+    assert next(batches).column("offset").to_pylist() == list(range(10))
+    said = f"{topic}-1: the batch at offset 10 or soon behind it is damaged: .*checksum.* startingOffsets"
+    with pytest.raises(ReadFailed, match=said):
+        next(batches)
 
 
 def test_a_task_that_is_left_early_leaves_the_link_usable(broker: InProcessBroker, topic: str, fill: Fill) -> None:
