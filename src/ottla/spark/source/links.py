@@ -68,8 +68,9 @@ class Link:
 
     def _grew_idle(self) -> None:
         self._idle_timer = None
+        assert not self._busy, "whoever comes to work stops the timer"
         cluster, self._cluster = self._cluster, None
-        if cluster is not None and not self._busy:
+        if cluster is not None:
             self._closing = asyncio.get_running_loop().create_task(cluster.close())
 
     @property

@@ -142,7 +142,9 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
         """Where reading goes on: where it stands; at the first offset of what is new. What is gone is a loss."""
         for tp, offset in known.offsets.items():
             if tp not in ends and (self._target is None or tp not in found.partitions):
-                self._loss.told(f"{tp} is no longer there: it was read up to offset {offset}")
+                self._loss.told(
+                    f"{tp} is no longer there, or no longer subscribed to: it was read up to offset {offset}"
+                )
         starts: dict[TopicPartition, int] = {}
         for tp, end in ends.items():
             if tp not in known.offsets:
