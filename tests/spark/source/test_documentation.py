@@ -23,6 +23,7 @@ def test_every_option_is_named() -> None:
     assert set(_PASSED_OVER) < set(_KNOWN)
 
 
+@pytest.mark.timeout(600)  # a JVM starts, on a machine with other work
 @pytest.mark.xdist_group("spark")
 def test_the_examples(
     spark: Any,

@@ -15,7 +15,7 @@ from ottla.client.sync import Admin, Producer
 from ottla.model import TopicPartition
 from ottla.testing import InProcessBroker
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]  # a JVM starts, on a machine with other work
 
 SECONDS_MAX = 120
 
