@@ -1,0 +1,47 @@
+"""A driver that is to be killed: reads a topic as a stream and writes each batch's numbers to a file of its own.
+
+    python -m tests.spark.source.killed_driver BOOTSTRAP TOPIC FOLDER [all]
+
+A batch that is written again replaces its file, so what is read twice after a restart must be the same. With `all` it
+reads what there is and ends.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import ottla.spark
+
+
+def main(bootstrap: str, topic: str, folder: str, everything: bool) -> None:
+    os.environ["PYSPARK_PYTHON"], os.environ["SPARK_LOCAL_IP"] = sys.executable, "127.0.0.1"
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+    spark = builder.config("spark.local.dir", f"{folder}/local").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.dataSource.register(ottla.spark.OttlaDataSource)
+    ottla.spark.track(spark)
+
+    def write(frame: Any, batch: int) -> None:
+        numbers = sorted(int(row.value) for row in frame.select("value").collect())
+        written = Path(folder) / f"{batch}.numbers"
+        written.with_suffix(".new").write_text("".join(f"{number}\n" for number in numbers))
+        written.with_suffix(".new").rename(written)
+        print("batch", batch, len(numbers), flush=True)
+
+    stream = spark.readStream.format("ottla").option("kafka.bootstrap.servers", bootstrap)
+    stream = stream.option("subscribe", topic).option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 40)
+    stream = stream.option("kafka.group.id", f"group-of-{topic}")
+    trigger = {"availableNow": True} if everything else {"processingTime": "0 seconds"}
+    writer = stream.load().writeStream.option("checkpointLocation", f"{folder}/checkpoint").trigger(**trigger)
+    writer.foreachBatch(write).start().awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4], sys.argv[4:] == ["all"])
