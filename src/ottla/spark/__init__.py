@@ -1,0 +1,54 @@
+"""Ottla, and any Kafka, in PySpark (`pip install 'ottla[spark]'`; docs/spark.md).
+
+    spark.dataSource.register(ottla.spark.OttlaDataSource)
+    orders = spark.read.format("ottla").option("kafka.bootstrap.servers", "localhost:9092").option("subscribe", "orders")
+
+Read in this order: `options` (what is asked for, as text), `datasource` (what Spark calls), `source` (reading) and
+`sink` (writing). Names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ottla.spark.datasource import OttlaDataSource
+    from ottla.spark.options import OptionError
+    from ottla.spark.session import session
+    from ottla.spark.source.frames import read, reader
+    from ottla.spark.source.progress import track
+
+__all__ = ["OptionError", "OttlaDataSource", "SparkMissing", "read", "reader", "session", "track"]
+
+_HOMES = {
+    "OptionError": "ottla.spark.options",
+    "OttlaDataSource": "ottla.spark.datasource",
+    "read": "ottla.spark.source.frames",
+    "reader": "ottla.spark.source.frames",
+    "session": "ottla.spark.session",
+    "track": "ottla.spark.source.progress",
+}
+
+
+class SparkMissing(ImportError):
+    """pyspark, or what it needs to talk in Arrow, is not installed."""
+
+
+for _needed in ("pyspark", "pyarrow"):
+    if find_spec(_needed) is None:
+        raise SparkMissing(f"this needs {_needed}: pip install 'ottla[spark]'")
+
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that exists
+
+    def __getattr__(name: str) -> Any:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
