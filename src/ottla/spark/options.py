@@ -87,7 +87,7 @@ def whole_number(options: Mapping[str, str], name: str, *, least: int = 1, most:
     return number
 
 
-def yes_or_no(options: Mapping[str, str], name: str, default: bool) -> bool:  # noqa: FBT001 - as the option is read
+def yes_or_no(options: Mapping[str, str], name: str, default: bool) -> bool:
     text = options.get(name.lower())
     if text is None:
         return default

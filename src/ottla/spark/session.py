@@ -33,34 +33,41 @@ def session(
 ) -> Any:
     """A `SparkSession` with `format("ottla")`; that of this process where there is one.
 
-    `master` is Spark's (`local[*]` where neither it nor spark-defaults.conf says otherwise), and `config` are its
-    properties, which win over all that is set here. Raises `JavaMissing`.
+    `master` is Spark's (`local[*]` where nothing is said), and `config` are its properties, which win over all that is
+    set here. Raises `JavaMissing`.
     """
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(app_name)
+    given = {name: _text(value) for name, value in (config or {}).items()}
+    if master is not None:
+        given["spark.master"] = master
     if SparkContext._active_spark_context is None:  # noqa: SLF001 - PySpark has no other way to ask
-        home = java_home(os.environ)
-        if home is not None:
-            os.environ["JAVA_HOME"] = home
-        given = {name: _text(value) for name, value in (config or {}).items()}
-        chosen = master or given.get("spark.master") or os.environ.get("MASTER") or "local[*]"
-        settings = dict(_CONFIG)
-        if chosen.startswith("local"):
-            settings |= _LOCAL_CONFIG
-            # The web pages and the block manager ask this and no property.
-            os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-        builder = builder.config(conf=SparkConf().setAll(list({**settings, **given, "spark.master": chosen}.items())))
-    else:
-        for name, value in (config or {}).items():
-            builder = builder.config(name, _text(value))
+        given = {**_defaults(given), **given}
+    builder = SparkSession.builder.appName(app_name)
+    for name, value in given.items():
+        builder = builder.config(name, value)
     made = builder.getOrCreate()
     made.dataSource.register(OttlaDataSource)
     return made
 
 
-def _text(value: str | int | bool) -> str:  # noqa: FBT001 - any of Spark's values
+def _defaults(given: Mapping[str, str]) -> dict[str, str]:
+    """What is set for a driver that starts now, in this process's environment too."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started Java, and has said which master
+        return dict(_CONFIG)
+    home = java_home(os.environ)
+    if home is not None:
+        os.environ["JAVA_HOME"] = home
+    chosen = given.get("spark.master", "local[*]")
+    if not chosen.startswith("local"):
+        return {**_CONFIG, "spark.master": chosen}
+    # The web pages ask this and no property.
+    os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+    return {**_CONFIG, **_LOCAL_CONFIG, "spark.master": chosen}
+
+
+def _text(value: str | int | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from ottla.client.arguments import (
     NO_HEADERS,
@@ -51,9 +51,6 @@ from ottla.client.wire.world import ClientPorts, real_world
 from ottla.records.batch import HEADER_SIZE
 from ottla.records.builder import Headers
 from ottla.records.compression import LEVELS, codec_name
-
-if TYPE_CHECKING:
-    from ottla.client.producing.arrow import EnteredRows
 
 #: Batches that may become full before `send` lets the loop turn, so that they go out while more come in.
 _TURNS_OWED_MAX: Final = 4
@@ -233,16 +230,9 @@ class Producer:
         `rows` is an Arrow table, a frame of Polars or the like (docs/arrow.md). Without a topic there must be a column
         of that name. Where one row cannot be a record, those before it may have been written.
         """
-        return await (await self.enter_arrow(rows, topic)).written()
-
-    async def enter_arrow(self, rows: Any, topic: str | None = None, *, first_row: int = 0) -> EnteredRows:
-        """The same without the wait for acknowledgements, which the result's `written()` does.
-
-        What was entered earlier goes first. Errors number rows from `first_row` on.
-        """
         from ottla.client.producing.arrow import enter_table
 
-        return await enter_table(self, rows, topic, first_row)
+        return await (await enter_table(self, rows, topic)).written()
 
     async def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has."""

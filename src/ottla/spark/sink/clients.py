@@ -88,7 +88,7 @@ def kept_clients() -> KeptClients:
 
 
 def close_kept_clients() -> None:
-    global _kept  # noqa: PLW0603 - as above
+    global _kept
     kept, _kept = _kept, None
     if kept is not None:
         kept.close()

@@ -58,4 +58,6 @@ class SinkColumns:
 
 def _check_type(name: str, kind: str) -> None:
     if kind not in _TYPES[name]:
-        raise BadSinkColumns(f"{name} attribute unsupported type {kind}. {name} must be a(n) {' or '.join(_TYPES[name])}")
+        raise BadSinkColumns(
+            f"{name} attribute unsupported type {kind}. {name} must be a(n) {' or '.join(_TYPES[name])}"
+        )

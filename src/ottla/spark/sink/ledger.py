@@ -5,7 +5,7 @@ plans the same batch again, with the same rows. What it had written is written t
 the sink was finished; the ledger does, on the brokers that have the rows:
 
     key    the name that the option `ottla.query` gives the query
-    value  {"version": 1, "query": <the id in the checkpoint>, "batch": <the last one>, "state": "DONE", "rows": <its rows>}
+    value  {"version": 1, "query": <its checkpoint's id>, "batch": <the last one>, "state": "DONE", "rows": <its rows>}
 
 The driver writes DONE when all tasks have their acknowledgements, and only then does Spark note the batch. So of the
 batches of a checkpoint those up to the ledger's are written in full, and the next one perhaps in part.
@@ -77,8 +77,8 @@ class LedgerEntry:
         whole = all(isinstance(one, int) and not isinstance(one, bool) for one in (version, batch, rows))
         if not whole or not isinstance(query_id, str) or version != VERSION or state != DONE:
             raise LedgerFault(
-                f"{LEDGER_TOPIC} has a record of version {version!r} in state {state!r}, which this version of Ottla does "
-                "not know: a newer one wrote it"
+                f"{LEDGER_TOPIC} has a record of version {version!r} in state {state!r}, which this version of Ottla "
+                "does not know: a newer one wrote it"
             )
         return cls(query_id=query_id, batch=batch, rows=rows)
 
@@ -90,8 +90,8 @@ def is_finished(entry: LedgerEntry | None, name: str, query_id: str, batch: int)
     if entry.query_id != query_id:
         raise QueryNameTaken(
             f"ottla.query={name} is the name of another query: its checkpoint has the id {entry.query_id}, this one's "
-            f"{query_id}. Give this query another name; or, if it takes the other's place and that one will not run again, "
-            f"free the name with ottla.spark.free_query_name({name!r}, ...)"
+            f"{query_id}. Give this query another name; or, if it takes the other's place and that one will not "
+            f"run again, free the name with ottla.spark.free_query_name({name!r}, ...)"
         )
     return batch <= entry.batch
 
@@ -99,8 +99,8 @@ def is_finished(entry: LedgerEntry | None, name: str, query_id: str, batch: int)
 def free_query_name(name: str, settings: Mapping[str, str] | None = None, /, **keywords: str) -> bool:
     """Has the ledger forget a name of `ottla.query`, so that another query may have it; whether it was there.
 
-    `settings` are the client's: `free_query_name("orders", bootstrap_servers="localhost:9092")`. A query that still runs
-    under the name writes its next batch as if none was finished before.
+    `settings` are the client's: `free_query_name("orders", bootstrap_servers="localhost:9092")`. A query that
+    still runs under the name writes its next batch as if none was finished before.
     """
     thread = LoopThread("ottla-spark-ledger")
     given = {key.replace("_", "."): value for key, value in {**(settings or {}), **keywords}.items()}

@@ -8,7 +8,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskReport(WriterCommitMessage):
+class TaskReport(WriterCommitMessage):  # type: ignore[misc]  # pyspark's annotations are not read
     #: Acknowledged; 0 for a task that was skipped.
     rows: int
     #: The streaming query, as its checkpoint calls it; None where the task was of none.

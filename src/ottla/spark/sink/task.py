@@ -13,11 +13,11 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from ottla.client.errors import KafkaError
+from ottla.client.producing.arrow import EnteredRows, enter_table
 from ottla.spark.sink.columns import SinkColumns
 from ottla.spark.sink.errors import RowsNotWritten, what_to_change
 
 if TYPE_CHECKING:
-    from ottla.client.producing.arrow import EnteredRows
     from ottla.client.producing.producer import Producer
     from ottla.client.sync.loop_thread import LoopThread
 
@@ -33,7 +33,7 @@ class TaskRows:
 
     async def add(self, rows: Any, first_row: int) -> None:
         """Into the queues. Raises what is known by now of rows that were added before, and of these."""
-        entered = await self._producer.enter_arrow(rows, self._topic, first_row=first_row)
+        entered = await enter_table(self._producer, rows, self._topic, first_row)
         self._entered.append(entered)
         if entered.fault is not None:
             raise entered.fault

@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def batch_writer(schema: StructType, overwrite: bool, options: Mapping[str, str]) -> BatchWriter:  # noqa: FBT001 - Spark's
+def batch_writer(schema: StructType, overwrite: bool, options: Mapping[str, str]) -> BatchWriter:
     """Raises what is wrong with the frame's columns or the options."""
     if overwrite:
         raise OptionError(
-            "Save mode Overwrite not allowed for Kafka: a topic's records stay. Set mode('append'), which only adds to them"
+            "Save mode Overwrite not allowed for Kafka: a topic's records stay. Set mode('append'), which adds to them"
         )
     target = checked_target(options, streaming=False)
     return BatchWriter(target, SinkColumns(schema, target.topic))
 
 
-def stream_writer(schema: StructType, overwrite: bool, options: Mapping[str, str]) -> StreamWriter:  # noqa: FBT001 - Spark's
+def stream_writer(schema: StructType, overwrite: bool, options: Mapping[str, str]) -> StreamWriter:
     if overwrite:
         raise OptionError("output mode complete is not for topics, whose records stay: use append or update")
     target = checked_target(options, streaming=True)
