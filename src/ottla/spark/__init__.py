@@ -1,7 +1,8 @@
 """Ottla, and any Kafka, in PySpark (`pip install 'ottla[spark]'`; docs/spark.md).
 
     spark.dataSource.register(ottla.spark.OttlaDataSource)
-    orders = spark.read.format("ottla").option("kafka.bootstrap.servers", "localhost:9092").option("subscribe", "orders")
+    clicks = spark.read.format("ottla").options(**{"kafka.bootstrap.servers": "localhost:9092"})
+    clicks.option("subscribe", "clicks").load().show()
 
 Read in this order: `options` (what is asked for, as text), `datasource` (what Spark calls), `source` (reading) and
 `sink` (writing). Names are loaded when they are first used.

@@ -1,4 +1,4 @@
-"""Options: Spark gives them as texts under names whose case does not count. The names are those of Spark's Kafka source.
+"""Options: Spark gives them as texts, under names whose case does not count. They are those of Spark's Kafka source.
 
 What begins with `kafka.` is a setting of the client and passed on to it. The client refuses by name what it does not
 have, since a job that ignores `kafka.ssl.truststore.location` would talk in the clear without a word.
@@ -19,7 +19,7 @@ CLIENT_PREFIX: Final = "kafka."
 #: Settings of Kafka's clients that have no meaning in Spark, by what to do instead.
 _NOT_IN_SPARK: Final = {
     "auto.offset.reset": "set startingOffsets; what vanishes while a query reads follows failOnDataLoss",
-    "enable.auto.commit": "set kafka.group.id and call ottla.spark.track(spark): progress is then committed to the group",
+    "enable.auto.commit": "set kafka.group.id and call ottla.spark.track(spark), which commits to it",
     "key.deserializer": "keys are bytes: cast or decode the column",
     "value.deserializer": "values are bytes: cast or decode the column",
     "key.serializer": "keys are bytes or text: encode the column",
