@@ -1,0 +1,31 @@
+"""What becomes of offsets that were to be read and are gone: an error, or a warning that names them.
+
+Gaps inside of what is there are no loss: compaction and the markers of transactions make them. Lost is what lies
+before a log's first offset, behind its end, or in a topic that was deleted.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from ottla.model import TopicPartition
+from ottla.spark.source.errors import DataLost, span
+
+_GO_ON: Final = "set failOnDataLoss to false to read on with what is there"
+
+
+class LossPolicy:
+    """`failOnDataLoss`, told of each loss."""
+
+    def __init__(self, *, fail: bool) -> None:
+        self.fail = fail
+
+    def lost(self, tp: TopicPartition, first: int, until: int, why: str) -> None:
+        self.told(f"{span(tp, first, until)} can no longer be read: {why}")
+
+    def told(self, what: str) -> None:
+        if self.fail:
+            raise DataLost(f"{what} ({_GO_ON})")
+        # Spark collects what its workers write there, and logs of ours have no home in them.
+        sys.stderr.write(f"ottla: {what}; failOnDataLoss is false, so reading goes on with what is there\n")

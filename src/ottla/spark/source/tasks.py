@@ -1,0 +1,21 @@
+"""What runs in Spark's workers: a split into Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ottla.spark.source.links import link
+from ottla.spark.source.loss import LossPolicy
+from ottla.spark.source.ranges import RangeReader
+from ottla.spark.source.settings import SourceSettings
+from ottla.spark.source.splits import Split
+
+
+def read_split(settings: SourceSettings, split: Split | None) -> Iterator[Any]:
+    """Spark makes a task of None where there is no split at all."""
+    if split is not None:
+        loss = LossPolicy(fail=settings.fail_on_data_loss)
+        yield from RangeReader(
+            link(settings.client), split, settings.columns, loss, settings.poll_timeout_ms
+        ).batches()
