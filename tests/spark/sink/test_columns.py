@@ -11,6 +11,8 @@ from tests.spark.sink.conftest import frame
 from ottla.spark.sink.columns import SinkColumns
 from ottla.spark.sink.errors import BadSinkColumns
 
+HEADERS = "array<struct<key:string,value:binary>>"
+
 
 @pytest.mark.parametrize(
     ("schema", "text"),
@@ -22,8 +24,7 @@ from ottla.spark.sink.errors import BadSinkColumns
         ("value binary, partition bigint", "partition attribute unsupported type bigint. partition must be a(n) int"),
         (
             "value binary, headers strings",
-            "headers attribute unsupported type array<struct<key:string,value:string>>. "
-            "headers must be a(n) array<struct<key:string,value:binary>>",
+            f"headers attribute unsupported type {HEADERS.replace('binary', 'string')}. headers must be a(n) {HEADERS}",
         ),
     ],
 )

@@ -113,7 +113,7 @@ def test_records_of_others_are_never_taken_for_nothing(
 
 def test_a_topic_that_forgets_is_refused(ottla_own_broker: InProcessBroker) -> None:
     ottla_own_broker.create_topic(LEDGER_TOPIC, configs={"cleanup.policy": "delete"})
-    with pytest.raises(LedgerFault, match="cleanup.policy=delete"):
+    with pytest.raises(LedgerFault, match=r"cleanup\.policy=delete"):
         on(ottla_own_broker, "orders", Ledger.entry)
 
 

@@ -58,5 +58,5 @@ def test_options_that_cannot_be(more: dict[str, str], text: str) -> None:
 
 
 def test_only_streams_have_a_query() -> None:
-    with pytest.raises(OptionError, match="ottla.query is for streams"):
+    with pytest.raises(OptionError, match=r"ottla\.query is for streams"):
         checked_target({**GIVEN, "ottla.query": "a"}, streaming=False)

@@ -39,13 +39,14 @@ def written(on: InProcessBroker, schema: StructType, batches: Iterator[Any] | li
 
 def test_every_column(ottla_broker: InProcessBroker, topic: str, read: Read) -> None:
     schema = frame("value string, key string, topic string, partition int, headers headers, more double")
+    headers = [{"key": "h", "value": None}, {"key": "h", "value": b"\xff"}]
     rows = pa.record_batch(
         {
             "value": ["1", None, "3"],
             "key": ["a", None, None],
             "topic": [topic] * 3,
             "partition": pa.array([0, None, None], pa.int32()),
-            "headers": pa.array([[dict(key="h", value=None), dict(key="h", value=b"\xff")], None, []], HEADERS_TYPE),
+            "headers": pa.array([headers, None, []], HEADERS_TYPE),
             "more": [0.5, None, 1.0],
         }
     )

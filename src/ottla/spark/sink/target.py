@@ -85,7 +85,7 @@ def _producer_settings(given: Mapping[str, str], *, with_ledger: bool) -> dict[s
         raise OptionError(f"an option that begins with {CLIENT_PREFIX}: {error}") from error
     if checked.partitioner != "murmur2" or checked.partitioner_ignore_keys:
         raise OptionError(
-            f"{CLIENT_PREFIX}partitioner: rows go where murmur2 of their keys says, or the column partition"
+            f"{CLIENT_PREFIX}partitioner: rows go where murmur2 of their keys or the column partition says"
         )
     if with_ledger and checked.acks != -1:
         raise OptionError(f"{QUERY} needs {CLIENT_PREFIX}acks=all: a batch is finished when no broker can lose it")
