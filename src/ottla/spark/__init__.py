@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ottla.spark.datasource import OttlaDataSource
+    from ottla.spark.driver import session
     from ottla.spark.java import JavaMissing
     from ottla.spark.options import OptionError
-    from ottla.spark.session import session
     from ottla.spark.sink.ledger import free_query_name
     from ottla.spark.source.frames import read, reader
     from ottla.spark.source.progress import track
@@ -42,7 +42,7 @@ _HOMES = {
     "free_query_name": "ottla.spark.sink.ledger",
     "read": "ottla.spark.source.frames",
     "reader": "ottla.spark.source.frames",
-    "session": "ottla.spark.session",
+    "session": "ottla.spark.driver",
     "track": "ottla.spark.source.progress",
 }
 

@@ -43,8 +43,8 @@ def session(
     if master is not None:
         given["spark.master"] = master
     if SparkContext._active_spark_context is None:  # noqa: SLF001 - PySpark has no other way to ask
-        given = {**_defaults(given), **given}
-    builder = SparkSession.builder.appName(app_name)
+        given = {**_defaults(given), "spark.app.name": app_name, **given}
+    builder = SparkSession.builder
     for name, value in given.items():
         builder = builder.config(name, value)
     made = builder.getOrCreate()
