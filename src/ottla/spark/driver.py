@@ -21,6 +21,8 @@ _LOOPBACK: Final = "127.0.0.1"
 _CONFIG: Final = {
     # Java and Python on one machine talk a quarter faster than over TCP, and nobody else can connect.
     "spark.python.unix.domain.socket.enabled": "true",
+    # What a frame is filtered by goes to the source, where `ottla.spark.reader` has asked for that.
+    "spark.sql.python.filterPushdown.enabled": "true",
     # With Spark's 10,000 a sink with keys had half the speed; more than this gave nothing.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
 }

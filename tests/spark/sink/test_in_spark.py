@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Callable
@@ -9,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.client.reading import read_all
+from tests.conftest import WatchServer
 from tests.spark.sink.conftest import Read
+from tools.kafka_server import QUICK_KAFKA_FLAGS, kafka_server
 
 from ottla.spark.sink.ledger import LEDGER_TOPIC
 from ottla.testing.in_process import InProcessBroker
@@ -40,12 +44,12 @@ Stream = Callable[..., None]
 
 @pytest.fixture
 def stream(spark: Any, files: Path, ottla_broker: InProcessBroker, topic: str) -> Stream:
-    def run(checkpoint: Path, expression: str = "value", **options: str) -> None:
+    def run(checkpoint: Path, expression: str = "value", on: str = ottla_broker.bootstrap, **options: str) -> None:
         lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(str(files))
         writing = (
             lines.selectExpr(f"{expression} AS value")
             .writeStream.format("ottla")
-            .option("kafka.bootstrap.servers", ottla_broker.bootstrap)
+            .option("kafka.bootstrap.servers", on)
             .option("topic", topic)
             .option("checkpointLocation", str(checkpoint))
             .options(**options)
@@ -53,6 +57,11 @@ def stream(spark: Any, files: Path, ottla_broker: InProcessBroker, topic: str) -
         writing.trigger(availableNow=True).start().awaitTermination()
 
     return run
+
+
+def forget_the_last_batch(checkpoint: Path) -> None:
+    for name in (str(FILES - 1), f".{FILES - 1}.crc"):
+        (checkpoint / "commits" / name).unlink()
 
 
 def texts(records: list[Any]) -> list[str]:
@@ -106,8 +115,7 @@ def test_a_finished_batch_that_is_replayed(spark: Any, stream: Stream, read: Rea
     entries = [json.loads(one.value) for one in read(LEDGER_TOPIC) if one.key == topic.encode()]
     assert [(one["batch"], one["state"], one["rows"]) for one in entries] == [(n, "DONE", ROWS) for n in range(FILES)]
 
-    for name in (str(FILES - 1), f".{FILES - 1}.crc"):
-        (checkpoint / "commits" / name).unlink()
+    forget_the_last_batch(checkpoint)
     stream(checkpoint, **{"ottla.query": topic})
     assert (checkpoint / "commits" / str(FILES - 1)).exists()
     assert texts(read(topic)) == sorted(LINES)
@@ -129,3 +137,20 @@ def test_a_batch_that_failed_is_written_again(
     found = texts(read(topic))
     assert set(found) == set(LINES)
     assert [found.count(one) for one in LINES if not one.startswith("1")] == [1] * (FILES - 1) * ROWS
+
+
+@pytest.mark.java
+def test_against_apache_kafka(
+    kafka_jars: Path, watch_server: WatchServer, stream: Stream, tmp_path: Path, topic: str
+) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    server = kafka_server(tmp_path / "kafka", folder=kafka_jars, flags=QUICK_KAFKA_FLAGS)
+    with watch_server(server), server:
+        stream(checkpoint, on=server.bootstrap, **{"ottla.query": topic})
+        forget_the_last_batch(checkpoint)
+        stream(checkpoint, on=server.bootstrap, **{"ottla.query": topic})
+        assert texts(asyncio.run(read_all(server.bootstrap, topic))) == sorted(LINES)
+        with pytest.raises(Exception, match="is the name of another query"):
+            stream(tmp_path / "another", on=server.bootstrap, **{"ottla.query": topic})
+        entries = asyncio.run(read_all(server.bootstrap, LEDGER_TOPIC))
+        assert [json.loads(one.value or b"")["batch"] for one in entries] == list(range(FILES))
