@@ -148,5 +148,3 @@ def _some(partitions: Sequence[TopicPartition]) -> str:
     named = ", ".join(str(tp) for tp in partitions[:_SHOWN_MAX])
     more = len(partitions) - _SHOWN_MAX
     return f"{named} and {more} more" if more > 0 else named
-
-

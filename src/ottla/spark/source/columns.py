@@ -1,4 +1,4 @@
-"""The columns as Spark has them. Arrow's side of them is `ottla.arrow.schema`, in the same order and of the same types."""
+"""The columns as Spark has them; `ottla.arrow.schema` has the same in Arrow's types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from ottla.spark.options import OptionError
 
 @cache
 def _types() -> dict[str, Any]:
-    header = types.StructType([types.StructField("key", types.StringType()), types.StructField("value", types.BinaryType())])
+    header = types.StructType(
+        [types.StructField("key", types.StringType()), types.StructField("value", types.BinaryType())]
+    )
     return {
         KEY: types.BinaryType(),
         VALUE: types.BinaryType(),

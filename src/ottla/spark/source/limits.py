@@ -33,7 +33,10 @@ def within_bytes(
     if total <= bytes_max:
         return dict(ends)
     share = bytes_max / total
-    return {tp: max(starts[tp], min(end, starts[tp] + max(1, floor((end - starts[tp]) * share)))) for tp, end in ends.items()}
+    return {
+        tp: max(starts[tp], min(end, starts[tp] + max(1, floor((end - starts[tp]) * share))))
+        for tp, end in ends.items()
+    }
 
 
 def between(starts: Offsets, ends: Offsets) -> int:

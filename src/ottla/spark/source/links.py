@@ -6,6 +6,7 @@ is found again by the client's settings. A new task then neither connects nor as
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
@@ -23,25 +24,67 @@ Result = TypeVar("Result")
 
 #: Clusters, or ways to read one, that a process keeps connections to; the one that was not used for longest is closed.
 LINKS_MAX: Final = 8
+#: Longer than Spark takes between two tasks of a busy worker, shorter than it keeps one that has nothing to do.
+IDLE_SECONDS_MAX: Final = 30.0
 
 
 class Link:
-    """A cluster, and a thread whose event loop talks to it."""
+    """A way to a cluster, and a thread whose event loop talks to it.
+
+    What nobody has used for a while is closed and made anew when it is wanted again: a worker that waits for tasks does
+    not try for ever to reach a broker that is gone.
+    """
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self.settings = parsed_client_settings(ConsumerSettings, {"client.id": "ottla-spark", **settings})
         self._thread = LoopThread("ottla-spark")
-        self.cluster = Cluster(self.settings, real_world())
+        self._cluster: Cluster | None = None
+        #: How many are at work with it. All of this is touched in the loop's thread alone.
+        self._busy = 0
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     def run(self, work: Callable[[Cluster], Coroutine[Any, Any, Result]]) -> Result:
-        return self._thread.run(lambda: work(self.cluster))
+        """The result of a coroutine that runs in the link's thread."""
+        return self._thread.run(lambda: self._at_work(work))
 
     def begin(self, work: Callable[[Cluster], Coroutine[Any, Any, Result]]) -> Future[Result]:
-        return self._thread.begin(lambda: work(self.cluster))
+        """The same without waiting for the result."""
+        return self._thread.begin(lambda: self._at_work(work))
+
+    async def _at_work(self, work: Callable[[Cluster], Coroutine[Any, Any, Result]]) -> Result:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+        if self._cluster is None:
+            self._cluster = Cluster(self.settings, real_world())
+        self._busy += 1
+        try:
+            return await work(self._cluster)
+        finally:
+            self._busy -= 1
+            if not self._busy:
+                self._idle_timer = asyncio.get_running_loop().call_later(IDLE_SECONDS_MAX, self._grew_idle)
+
+    def _grew_idle(self) -> None:
+        self._idle_timer = None
+        cluster, self._cluster = self._cluster, None
+        if cluster is not None and not self._busy:
+            self._closing = asyncio.get_running_loop().create_task(cluster.close())
+
+    @property
+    def connected(self) -> bool:
+        return self._cluster is not None
 
     def close(self) -> None:
-        self._thread.run(self.cluster.close)
+        self._thread.run(self._closed)
         self._thread.end()
+
+    async def _closed(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        if self._cluster is not None:
+            await self._cluster.close()
 
 
 _kept: OrderedDict[tuple[tuple[str, str], ...], Link] = OrderedDict()

@@ -6,11 +6,13 @@ before a log's first offset, behind its end, or in a topic that was deleted.
 
 from __future__ import annotations
 
-import sys
 from typing import Final
 
+from ottla.logs import logger
 from ottla.model import TopicPartition
 from ottla.spark.source.errors import DataLost, span
+
+_LOG = logger("spark")
 
 _GO_ON: Final = "set failOnDataLoss to false to read on with what is there"
 
@@ -27,5 +29,4 @@ class LossPolicy:
     def told(self, what: str) -> None:
         if self.fail:
             raise DataLost(f"{what} ({_GO_ON})")
-        # Spark collects what its workers write there, and logs of ours have no home in them.
-        sys.stderr.write(f"ottla: {what}; failOnDataLoss is false, so reading goes on with what is there\n")
+        _LOG.warning("data is lost, and failOnDataLoss is false: reading goes on with what is there", lost=what)

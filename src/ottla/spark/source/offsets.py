@@ -19,8 +19,9 @@ from ottla.spark.options import OptionError
 
 EARLIEST_OFFSET: Final = -2
 LATEST_OFFSET: Final = -1
-#: No topic has a # in its name.
-TOPIC_IDS: Final = "#topicIds"
+#: What begins so stands beside the offsets: no topic has a # in its name.
+_BESIDE: Final = "#"
+TOPIC_IDS: Final = f"{_BESIDE}topicIds"
 
 _SHAPE: Final = '{"topic": {"0": 23, "1": -1}}'
 _ID_BYTES: Final = 16
@@ -91,8 +92,9 @@ def _by_partition(given: Mapping[str, Any] | str, option: str) -> tuple[dict[Top
     for topic, inner in whole.items():
         if not isinstance(inner, Mapping):
             raise OptionError(f"{option} must be JSON like {_SHAPE}: {topic} has no partitions")
-        if topic == TOPIC_IDS:
-            ids = {name: _id(text, option, name) for name, text in inner.items()}
+        if topic.startswith(_BESIDE):
+            if topic == TOPIC_IDS:
+                ids = {name: _id(text, option, name) for name, text in inner.items()}
             continue
         for name, number in inner.items():
             if isinstance(number, bool) or not isinstance(number, int):

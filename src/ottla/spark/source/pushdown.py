@@ -109,5 +109,3 @@ def _microseconds(time: datetime) -> int:
     """Since 1970. A time without a zone is one of this machine's, as PySpark makes them."""
     since = time.astimezone(UTC) - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-
-

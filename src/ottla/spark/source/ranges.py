@@ -139,7 +139,8 @@ class RangeReader:
                     return fetched
                 last, not_there = None, 0
             except TimeoutError:
-                return await self._given_up(cluster, offset, last)
+                await self._give_up(cluster, offset, last)
+                return None
             except KafkaError as error:
                 if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
                     moved = await self._moved(cluster, offset)
@@ -149,14 +150,16 @@ class RangeReader:
                 elif error.code in _NOT_THERE:
                     not_there += 1
                     if not_there >= _GONE_AFTER or self._is_another(cluster):
-                        return self._gone(offset)
+                        self._loss.lost(self._tp, offset, self._split.until, "the topic was deleted, or made again")
+                        return None
                 elif not error.retriable:
                     raise ReadFailed(f"{self._tp}: nothing could be read at offset {offset}: {error}") from error
                 last = error
                 failures += 1
                 cluster.request_update()
             if loop.time() >= deadline:
-                return await self._given_up(cluster, offset, last)
+                await self._give_up(cluster, offset, last)
+                return None
             if last is not None:
                 await asyncio.sleep(self._backoff.pause_ms(failures) / 1000)
 
@@ -222,7 +225,9 @@ class RangeReader:
             fault = error
         if last is None:
             if fault is None:
-                raise ReadFailed(f"{self._tp}: the batch at offset {offset} did not come whole: ask the broker's keeper")
+                raise ReadFailed(
+                    f"{self._tp}: the batch at offset {offset} did not come whole: ask the broker's keeper"
+                )
             raise ReadFailed(f"{self._tp}: what came at offset {offset} is no batch: {fault}") from fault
         aborted = None
         if self._isolation == READ_COMMITTED:
@@ -232,8 +237,10 @@ class RangeReader:
     def _is_another(self, cluster: Cluster) -> bool:
         """Whether the topic that has the name now is another than was planned."""
         known = cluster.metadata.topics.get(self._tp.topic)
-        return known is not None and ZERO_TOPIC_ID not in {known.topic_id, self._split.topic_id} and (
-            known.topic_id != self._split.topic_id
+        return (
+            known is not None
+            and ZERO_TOPIC_ID not in {known.topic_id, self._split.topic_id}
+            and (known.topic_id != self._split.topic_id)
         )
 
     # What is not there any more
@@ -257,20 +264,18 @@ class RangeReader:
             return None
         return offset
 
-    def _gone(self, offset: int) -> None:
-        what = "the topic was deleted" if self._split.topic_id == ZERO_TOPIC_ID else "the topic was deleted, or made again"
-        self._loss.lost(self._tp, offset, self._split.until, what)
-
-    async def _given_up(self, cluster: Cluster, offset: int, last: KafkaError | None) -> None:
+    async def _give_up(self, cluster: Cluster, offset: int, last: KafkaError | None) -> None:
         """Nothing came for so long: because the log ends before, or for a reason that the last error names."""
         seconds = self._patience_ms / 1000
         if last is None:
             latest = (await Offsets(cluster, self._settings).latest([self._tp]))[self._tp]
             if latest < self._split.until:
-                self._loss.lost(self._tp, max(offset, latest), self._split.until, f"the log ends at offset {latest} now")
+                self._loss.lost(
+                    self._tp, max(offset, latest), self._split.until, f"the log ends at offset {latest} now"
+                )
                 return
         why = "no record came" if last is None else f"it was tried again and again: {last}"
         raise ReadFailed(
-            f"{self._tp}: nothing could be read at offset {offset} for {seconds:g} s: {why} ({POLL_TIMEOUT} is how long "
-            "a task tries)"
+            f"{self._tp}: nothing could be read at offset {offset} for {seconds:g} s: {why} "
+            f"({POLL_TIMEOUT} is how long a task tries)"
         ) from last

@@ -1,7 +1,8 @@
 """Splits: ranges of offsets, each of which one task reads.
 
 Without more said a split is what is to be read of a partition. `maxRecordsPerPartition` cuts those that are longer into
-equal parts; `minPartitions` cuts the longest, in proportion, until there are about so many, as Spark's Kafka source does.
+equal parts; `minPartitions` cuts the longest, in proportion, until there are about so many. Both are those of Spark's
+Kafka source.
 """
 
 from __future__ import annotations

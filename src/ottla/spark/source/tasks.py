@@ -16,6 +16,4 @@ def read_split(settings: SourceSettings, split: Split | None) -> Iterator[Any]:
     """Spark makes a task of None where there is no split at all."""
     if split is not None:
         loss = LossPolicy(fail=settings.fail_on_data_loss)
-        yield from RangeReader(
-            link(settings.client), split, settings.columns, loss, settings.poll_timeout_ms
-        ).batches()
+        yield from RangeReader(link(settings.client), split, settings.columns, loss, settings.poll_timeout_ms).batches()

@@ -49,9 +49,7 @@ def _found(topics: list[TopicDescription]) -> FoundPartitions:
     return FoundPartitions(partitions, {topic.name: topic.topic_id for topic in topics}, [])
 
 
-async def _described(
-    cluster: Cluster, names: tuple[str, ...], option: str
-) -> tuple[list[TopicDescription], list[str]]:
+async def _described(cluster: Cluster, names: tuple[str, ...], option: str) -> tuple[list[TopicDescription], list[str]]:
     try:
         return list((await describe(cluster, list(names))).values()), []
     except SomeFailed as error:

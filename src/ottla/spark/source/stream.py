@@ -1,0 +1,202 @@
+"""`spark.readStream.format("ottla")`.
+
+One reader lives in a process of the driver for as long as the query; it plans. The reading itself is done in tasks, by
+other instances that know nothing but the settings.
+
+Where a query begins is not in its checkpoint until the first batch is planned, and a stopped query that begins at
+*latest* would begin later when it is started again. So the first batch of a query whose beginning is not the same each
+time is empty: its end, which the checkpoint has, is the beginning.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.streaming import datasource as limits_of_spark
+
+from ottla.client.errors import KafkaError
+from ottla.client.wire.cluster import Cluster
+from ottla.model import ZERO_TOPIC_ID, TopicPartition
+from ottla.spark.source.bounds import Offsets
+from ottla.spark.source.columns import columns_in
+from ottla.spark.source.groups import commit_offsets
+from ottla.spark.source.limits import MinimumWait, between, within_bytes, within_rows
+from ottla.spark.source.links import close_links, link
+from ottla.spark.source.loss import LossPolicy
+from ottla.spark.source.offsets import EARLIEST_OFFSET, LATEST_OFFSET, Positions, positions_of
+from ottla.spark.source.progress import reported
+from ottla.spark.source.settings import Bound, SourceSettings, source_settings
+from ottla.spark.source.sizes import bytes_an_offset
+from ottla.spark.source.splits import Split, planned
+from ottla.spark.source.tasks import read_split
+from ottla.spark.source.topics import FoundPartitions, find_partitions
+
+Result = TypeVar("Result")
+
+#: What messages call offsets that come out of a checkpoint.
+_CHECKPOINT = "the checkpoint"
+
+
+class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvailableNow):  # type: ignore[misc]
+    def __init__(self, settings: SourceSettings) -> None:
+        self._settings = settings
+        self._loss = LossPolicy(fail=settings.fail_on_data_loss)
+        self._wait = MinimumWait(settings.min_offsets, settings.max_delay_ms)
+        #: Where the query begins, as soon as that was asked for.
+        self._initial: dict[str, Any] | None = None
+        #: All that there is, as the last planning saw it.
+        self._there: Positions | None = None
+        #: What a run with `availableNow` reads up to.
+        self._target: dict[TopicPartition, int] | None = None
+
+    # Planning, in the process of the driver
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
+        if self._initial is None:
+            self._initial = self._run(self._first_positions).as_json()
+        return self._initial
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        settings = self._settings
+        if settings.max_offsets is not None:
+            return limits_of_spark.ReadMaxRows(settings.max_offsets)
+        if settings.max_bytes is not None:
+            return limits_of_spark.ReadMaxBytes(settings.max_bytes)
+        if settings.min_offsets is not None:
+            return limits_of_spark.ReadMinRows(settings.min_offsets)
+        return limits_of_spark.ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
+        if start == self._initial and not _is_the_same_each_time(self._settings.starting) and self._there is None:
+            self._there = positions_of(start, _CHECKPOINT)
+            return start
+        return self._run(lambda cluster: self._next(cluster, start, limit))
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        return None if self._there is None else reported(self._there, self._settings)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._target = self._run(self._latest)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Split]:
+        return self._run(lambda cluster: self._splits(cluster, start, end))
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Called when the batch after the one that ended here is planned."""
+        group = self._settings.group
+        if group is not None:
+            commit_offsets(link(self._settings.client), group, positions_of(end, _CHECKPOINT).offsets)
+
+    def stop(self) -> None:
+        close_links()
+
+    def _run(self, work: Callable[[Cluster], Coroutine[Any, Any, Result]]) -> Result:
+        return link(self._settings.client).run(work)
+
+    def _offsets(self, cluster: Cluster) -> Offsets:
+        return Offsets(cluster, self._settings.consumer())
+
+    async def _first_positions(self, cluster: Cluster) -> Positions:
+        settings = self._settings
+        found = await find_partitions(cluster, settings.subscription)
+        found.check_whole()
+        offsets = self._offsets(cluster)
+        there = await offsets.ends(found.partitions)
+        starts = await offsets.resolved(settings.starting, there, group=settings.group, ids=found.ids, loss=self._loss)
+        return Positions(starts, found.ids)
+
+    async def _latest(self, cluster: Cluster) -> dict[TopicPartition, int]:
+        found = await find_partitions(cluster, self._settings.subscription)
+        return await self._offsets(cluster).latest(found.partitions)
+
+    async def _next(self, cluster: Cluster, start: dict[str, Any], limit: Any) -> dict[str, Any]:
+        """Where the next batch ends; `start` itself where there is to be none."""
+        found = await find_partitions(cluster, self._settings.subscription)
+        offsets = self._offsets(cluster)
+        ends = await offsets.latest(found.partitions)
+        self._there = Positions(ends, found.ids)
+        if self._target is not None:
+            ends = {tp: min(end, self._target[tp]) for tp, end in ends.items() if tp in self._target}
+        starts = await self._starts(offsets, positions_of(start, _CHECKPOINT), found, ends)
+        ends = {tp: max(starts[tp], end) for tp, end in ends.items()}
+        everything = isinstance(limit, limits_of_spark.ReadAllAvailable)
+        if not everything and self._target is None and self._waits(starts, ends):
+            return start
+        if isinstance(limit, limits_of_spark.ReadMaxRows):
+            ends = within_rows(starts, ends, limit.max_rows)
+        elif isinstance(limit, limits_of_spark.ReadMaxBytes):
+            weights = await bytes_an_offset(cluster, await offsets.ends(list(ends)))
+            ends = within_bytes(starts, ends, weights, limit.max_bytes)
+        return Positions(ends, found.ids).as_json()
+
+    def _waits(self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> bool:
+        return self._wait.waits(between(starts, ends), round(time.monotonic() * 1000))
+
+    async def _starts(
+        self, offsets: Offsets, known: Positions, found: FoundPartitions, ends: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """Where reading goes on: where it stands; at the first offset of what is new. What is gone is a loss."""
+        for tp, offset in known.offsets.items():
+            if tp not in ends and (self._target is None or tp not in found.partitions):
+                self._loss.told(f"{tp} is no longer there: it was read up to offset {offset}")
+        starts: dict[TopicPartition, int] = {}
+        for tp, end in ends.items():
+            if tp not in known.offsets:
+                continue
+            offset = known.offsets[tp]
+            if not known.same_topic(tp.topic, found.ids[tp.topic]):
+                self._loss.told(f"topic {tp.topic} was deleted and made again: {tp} was read up to offset {offset}")
+            elif offset > end and self._target is None:
+                self._loss.lost(tp, end, offset, f"the log ends at offset {end} now")
+                starts[tp] = end
+            else:
+                starts[tp] = offset
+        return starts | await offsets.earliest([tp for tp in ends if tp not in starts])
+
+    async def _splits(self, cluster: Cluster, start: dict[str, Any], end: dict[str, Any]) -> list[Split]:
+        before, after = positions_of(start, _CHECKPOINT), positions_of(end, _CHECKPOINT)
+        starts = {
+            tp: before.offsets[tp]
+            for tp in after.offsets
+            if tp in before.offsets and before.same_topic(tp.topic, after.ids.get(tp.topic, ZERO_TOPIC_ID))
+        }
+        new = [tp for tp in after.offsets if tp not in starts]
+        return planned(
+            starts | await self._beginnings(cluster, new, after),
+            after.offsets,
+            after.ids,
+            at_least=self._settings.min_partitions,
+            records_max=self._settings.max_records_per_partition,
+        )
+
+    async def _beginnings(
+        self, cluster: Cluster, new: list[TopicPartition], after: Positions
+    ) -> dict[TopicPartition, int]:
+        try:
+            return await self._offsets(cluster).earliest(new)
+        except KafkaError as error:
+            if error.retriable and error.code.name != "UNKNOWN_TOPIC_OR_PARTITION":
+                raise
+            names = ", ".join(str(tp) for tp in new)
+            self._loss.told(f"of {names} nothing can be read any more: {error}")
+            return {tp: after.offsets[tp] for tp in new}
+
+    # Reading, in tasks
+
+    def read(self, partition: Split | None) -> Iterator[Any]:
+        return read_split(self._settings, partition)
+
+
+def stream_reader(schema: Any, options: Mapping[str, Any]) -> StreamReader:
+    return StreamReader(replace(source_settings(options, stream=True), columns=columns_in(schema)))
+
+
+def _is_the_same_each_time(starting: Bound) -> bool:
+    """Whether a query that is started again before its first batch has ended would begin where it did."""
+    if starting.everywhere is not None:
+        return starting.everywhere == EARLIEST_OFFSET
+    return starting.positions is not None and LATEST_OFFSET not in starting.positions.offsets.values()
