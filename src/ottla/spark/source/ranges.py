@@ -166,7 +166,12 @@ class RangeReader:
     async def _answer(self, cluster: Cluster, offset: int) -> PartitionData:
         """Asks the leader once; raises what it answers instead of records."""
         tp = self._tp
-        topic = await cluster.topic(tp.topic)
+        if tp.topic not in cluster.metadata.topics:
+            await cluster.updated()
+        topic = cluster.metadata.topics.get(tp.topic)
+        if topic is None:
+            code = cluster.metadata.errors.get(tp.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise error_of(code, about=tp.topic)
         if self._is_another(cluster):
             raise UnknownTopicOrPartition(f"{tp.topic} was made again")
         leader = cluster.metadata.leader(*tp)
