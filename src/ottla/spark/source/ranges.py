@@ -50,7 +50,8 @@ _BY_ID: Final = 13
 _ISOLATION: Final = 4
 _LEADER_EPOCHS: Final = 9
 _RACKS: Final = 11
-#: So many times in a row brokers say that a topic is not there until that is believed: one of them may have just begun.
+#: So many times in a row brokers say that a topic is not there, or is another, until that is believed: one of them may
+#: have just begun, or lag behind.
 _GONE_AFTER: Final = 5
 _NOT_THERE: Final = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID}
@@ -149,7 +150,7 @@ class RangeReader:
                     offset = moved
                 elif error.code in _NOT_THERE:
                     not_there += 1
-                    if not_there >= _GONE_AFTER or self._is_another(cluster):
+                    if not_there >= _GONE_AFTER:
                         self._loss.lost(self._tp, offset, self._split.until, "the topic was deleted, or made again")
                         return None
                 elif not error.retriable:
@@ -166,8 +167,8 @@ class RangeReader:
     async def _answer(self, cluster: Cluster, offset: int) -> PartitionData:
         """Asks the leader once; raises what it answers instead of records."""
         tp = self._tp
-        if tp.topic not in cluster.metadata.topics:
-            await cluster.updated()
+        if tp.topic not in cluster.metadata.topics or self._is_another(cluster):
+            await cluster.updated()  # what the link knows may be older than the plan
         topic = cluster.metadata.topics.get(tp.topic)
         if topic is None:
             code = cluster.metadata.errors.get(tp.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
