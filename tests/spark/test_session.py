@@ -16,7 +16,7 @@ from ottla.testing.in_process import InProcessBroker
 
 __all__ = ["read"]
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(1200)]
 
 PROGRAM = """
 import json, os, sys
@@ -49,7 +49,7 @@ def test_a_session_of_its_own(ottla_broker: InProcessBroker, topic: str, read: R
         [sys.executable, "-c", PROGRAM, ottla_broker.bootstrap, topic],
         capture_output=True,
         text=True,
-        timeout=170,
+        timeout=900,
         check=False,
         env={**environment, "PYTHONPATH": f"{root / 'src'}:{root}"},
         cwd=tmp_path,

@@ -18,7 +18,8 @@ from tools.kafka_server import QUICK_KAFKA_FLAGS, kafka_server
 from ottla.spark.sink.ledger import LEDGER_TOPIC
 from ottla.testing.in_process import InProcessBroker
 
-pytestmark = pytest.mark.xdist_group("spark")
+#: A session takes seconds to start, and minutes where many tests share the machine.
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(1200)]
 
 FILES = 3
 ROWS = 40
