@@ -1,4 +1,4 @@
-"""The examples in docs/spark-writing.md run as they stand, but for the address, the session and the checkpoint's place."""
+"""The examples in docs/spark-writing.md run as they stand, but for address, session and checkpoint."""
 
 from __future__ import annotations
 
