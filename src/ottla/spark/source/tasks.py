@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pyspark.sql.datasource import InputPartition
+
 from ottla.spark.source.links import link
 from ottla.spark.source.loss import LossPolicy
 from ottla.spark.source.ranges import RangeReader
@@ -12,8 +14,8 @@ from ottla.spark.source.settings import SourceSettings
 from ottla.spark.source.splits import Split
 
 
-def read_split(settings: SourceSettings, split: Split | None) -> Iterator[Any]:
-    """Spark makes a task of None where there is no split at all."""
-    if split is not None:
+def read_split(settings: SourceSettings, split: Split | InputPartition | None) -> Iterator[Any]:
+    """Where there is no split at all, Spark makes a task of nothing: None, or a partition without a value."""
+    if isinstance(split, Split):
         loss = LossPolicy(fail=settings.fail_on_data_loss)
         yield from RangeReader(link(settings.client), split, settings.columns, loss, settings.poll_timeout_ms).batches()
