@@ -1,8 +1,8 @@
 """Apache Kafka's jars, fetched once with Maven and kept in a folder of the repository's cache.
 
 They are a peer in the benchmarks and an oracle in the tests: the broker, its command line tools and its client.
-``OTTLA_KAFKA_JARS``, ``OTTLA_KAFKA39_JARS`` and ``OTTLA_KAFKA39_BROKER_JARS`` name folders to use (and to fill, when
-they are empty) instead.
+``OTTLA_KAFKA_JARS``, ``OTTLA_KAFKA39_JARS``, ``OTTLA_KAFKA39_BROKER_JARS`` and ``OTTLA_SPARK_CONNECTOR_JARS`` name
+folders to use (and to fill, when they are empty) instead.
 
     python -m tools.kafka_jars             # prints the folder of Kafka 4.3
     python -m tools.kafka_jars --clients39 # prints the folder of the 3.9 client, which still speaks ZooKeeper mode
@@ -67,6 +67,22 @@ BROKER_39 = JarSet(
     artifacts=("org.apache.kafka:kafka_2.13:3.9.0",),
     witness="zookeeper-3.8.4.jar",
 )
+
+#: Spark's own Kafka source for the JVM. No newer one could be had; it reads batches in PySpark 4.3 too.
+SPARK_CONNECTOR = JarSet(
+    folder_name="spark-kafka-4.0.0",
+    variable="OTTLA_SPARK_CONNECTOR_JARS",
+    artifacts=("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",),
+    witness="spark-sql-kafka-0-10_2.13-4.0.0.jar",
+)
+#: What of it Spark does not have itself.
+_CONNECTOR_NEEDS = ("spark-sql-kafka-", "spark-token-provider-kafka-", "kafka-clients-", "commons-pool2-")
+
+
+def connector_jars() -> str:
+    """As `spark.jars` takes them."""
+    folder = jars(SPARK_CONNECTOR)
+    return ",".join(str(path) for path in sorted(folder.glob("*.jar")) if path.name.startswith(_CONNECTOR_NEEDS))
 
 
 class JarsUnavailable(Exception):
