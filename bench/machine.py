@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,9 +58,12 @@ def disk_reads(pid: int) -> int:
 
 
 def children(pid: int) -> list[int]:
-    """Of all threads of a process."""
-    threads = Path(f"/proc/{pid}/task").iterdir()
-    return [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    """Of all threads of a process that do not end meanwhile."""
+    found: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found += [int(child) for child in (thread / "children").read_text().split()]
+    return found
 
 
 def idle_cpu_share(pid: int, seconds: float) -> float:
