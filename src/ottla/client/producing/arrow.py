@@ -38,9 +38,25 @@ class EnteredRows:
     def add(self, batch: ProducerBatch) -> None:
         self._batches.append(batch)
 
-    def done(self) -> bool:
-        """Whether the outcome of all is known."""
-        return all(_is_over(batch) for batch in self._batches)
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def settled(self) -> bool:
+        """Lets go of what was written; whether nothing is left. Raises the first error that is known.
+
+        For who does not ask where rows are: a row that waits for its leader keeps no others in memory.
+        """
+        if self.fault is not None:
+            raise self.fault
+        left = []
+        for batch in self._batches:
+            for part in _parts(batch):
+                if part.error is not None:
+                    raise _with_its_size(part, part.error)
+                if not part.done:
+                    left.append(part)
+        self._batches = left
+        return not left
 
     async def written(self) -> list[WrittenRows]:
         """All of them, or the first error when the outcome of all that was queued is known."""
@@ -98,8 +114,12 @@ def _with_its_size(batch: ProducerBatch, error: KafkaError) -> KafkaError:
     return RecordTooLarge(f"{error}; the record alone makes a batch of {batch.builder.size} bytes", code=error.code)
 
 
-def _is_over(batch: ProducerBatch) -> bool:
-    return all(map(_is_over, batch.parts)) if batch.parts else batch.done
+def _parts(batch: ProducerBatch) -> Iterator[ProducerBatch]:
+    """What it was split into by now, or itself."""
+    if not batch.parts:
+        yield batch
+    for part in batch.parts:
+        yield from _parts(part)
 
 
 async def _ended(batch: ProducerBatch) -> list[ProducerBatch]:

@@ -27,7 +27,6 @@ from ottla.client.admin.results import ConfigResource, NewTopic
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import (
     InvalidReplicationFactor,
-    OffsetOutOfRange,
     RequestTimedOut,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
@@ -127,17 +126,18 @@ class Ledger:
         self._settings = dict(settings)
         self._consumer: Consumer | None = None
         self._producer: Producer | None = None
-        self._entry: LedgerEntry | None = None
+        #: The last record of the name.
+        self._value: bytes | None = None
 
     async def entry(self) -> LedgerEntry | None:
-        """What the topic says now. Creates the topic where there is none."""
+        """What the topic says now. Creates the topic where there is none. Raises LedgerFault."""
         consumer = self._consumer or await self._opened()
         consumer.resume(_PARTITION)
         try:
             await self._read_to_end(consumer)
         finally:
             consumer.pause(_PARTITION)  # nobody reads ahead between two batches
-        return self._entry
+        return None if self._value is None else LedgerEntry.parsed(self._value)
 
     async def finish(self, query_id: str, batch: int, rows: int) -> None:
         """Writes that a batch is done, unless that is known. Raises QueryNameTaken."""
@@ -180,18 +180,12 @@ class Ledger:
             async with asyncio.timeout(allowed_ms / 1000):
                 end = (await consumer.end_offsets([_PARTITION]))[_PARTITION]
                 if await consumer.position(_PARTITION) > end:  # the topic was deleted, and made again
-                    self._entry = None
+                    self._value = None
                     consumer.seek_to_beginning(_PARTITION)
                 while await consumer.position(_PARTITION) < end:
-                    try:
-                        records = await consumer.poll(timeout_ms=_POLL_MS)
-                    except OffsetOutOfRange:
-                        self._entry = None
-                        consumer.seek_to_beginning(_PARTITION)
-                        continue
-                    for record in records:
+                    for record in await consumer.poll(timeout_ms=_POLL_MS):
                         if record.key == self._name.encode():
-                            self._entry = None if record.value is None else LedgerEntry.parsed(record.value)
+                            self._value = record.value
         except TimeoutError:
             raise RequestTimedOut(f"{LEDGER_TOPIC} was not read to its end within {allowed_ms} ms") from None
 

@@ -35,10 +35,11 @@ class TaskRows:
         """Into the queues. Raises what is known by now of rows that were added before, and of these."""
         entered = await enter_table(self._producer, rows, self._topic, first_row)
         self._entered.append(entered)
-        if entered.fault is not None:
-            raise entered.fault
-        while self._entered and self._entered[0].done():
-            await self._entered.popleft().written()
+        self._entered = deque(one for one in self._entered if not one.settled())
+
+    def waiting(self) -> int:
+        """How many batches of Kafka's are not known to be acknowledged."""
+        return sum(len(one) for one in self._entered)
 
     async def end(self) -> None:
         """Until all are acknowledged."""
