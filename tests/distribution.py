@@ -16,6 +16,7 @@ BEGIN_FIRST: Final = (
     "tests/interop/",
     "tests/coordination/",
     "tests/local_cluster/",
+    "tests/spark/",
     "tests/testing/",
     "tests/native/test_sanitized.py",
     "tests/server/",
