@@ -12,8 +12,6 @@ from pyspark.sql.types import StructType
 from tests.spark.sink.conftest import Read, frame
 
 from ottla.arrow.schema import HEADERS_TYPE
-from ottla.client import sync
-from ottla.client.admin.results import ConfigChange, ConfigResource
 from ottla.spark.options import OptionError
 from ottla.spark.sink import batch_writer, stream_writer
 from ottla.spark.sink.clients import kept_clients
@@ -63,20 +61,6 @@ def test_rows_keep_their_order_over_batches(ottla_broker: InProcessBroker, topic
     report = written(ottla_broker, VALUES, batches, topic=topic, kafka_batch_size="3000", kafka_buffer_memory="20000")
     assert (report.rows, report.skipped) == (5000, False)
     assert [int(one.value or b"") for one in read(topic)] == list(range(5000))
-
-
-@pytest.mark.ottla_topic(configs={"min.insync.replicas": "2"})
-def test_rows_are_taken_while_none_are_acknowledged(ottla_broker: InProcessBroker, topic: str) -> None:
-    """One broker has too few replicas to acknowledge anything: a sink that waited for it would take no more rows."""
-
-    def batches() -> Iterator[Any]:
-        for start in range(10):
-            yield values(start)
-        with sync.Admin(bootstrap_servers=ottla_broker.bootstrap) as admin:
-            fewer = ConfigChange("min.insync.replicas", "1")
-            admin.incremental_alter_configs({ConfigResource.topic(topic): [fewer]})
-
-    assert written(ottla_broker, VALUES, batches(), topic=topic).rows == 10
 
 
 def test_a_producer_serves_many_tasks(ottla_broker: InProcessBroker, topic: str) -> None:
