@@ -1,6 +1,6 @@
 """A driver that the tests kill: a stream over files, one a micro-batch, into a topic.
 
-python killed_driver.py JSON    # bootstrap, topic, files, checkpoint, master and config
+python killed_driver.py JSON    # bootstrap, topic, files, checkpoint, master, config and expression
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ def main() -> None:
     lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(given["files"])
     query = (
         lines.repartition(2)
+        .selectExpr(f"{given['expression']} AS value")
         .writeStream.format("ottla")
         .option("kafka.bootstrap.servers", given["bootstrap"])
         .option("topic", given["topic"])
