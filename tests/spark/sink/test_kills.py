@@ -171,6 +171,7 @@ def test_executors_of_a_cluster_with_speculation(
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",
                 "spark.eventLog.enabled": "true",
+                "spark.eventLog.compress": "false",
                 "spark.eventLog.dir": events.as_uri(),
             },
         )
