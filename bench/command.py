@@ -16,7 +16,18 @@ from pathlib import Path
 
 from tools.kafka_jars import JarsUnavailable, jars
 
-from bench import arrow, clients, compaction, groups, lifecycle, machine, native, spark_reading, throughput
+from bench import (
+    arrow,
+    clients,
+    compaction,
+    groups,
+    lifecycle,
+    machine,
+    native,
+    spark_reading,
+    spark_writing,
+    throughput,
+)
 from bench.librdkafka import Librdkafka
 from bench.results import Results, misses, table
 from bench.scenario import QUIET_SHARE_MAX, Context, Effort, Scenario
@@ -33,6 +44,7 @@ def every_scenario() -> list[Scenario]:
         *clients.scenarios(),
         *arrow.shared_scenarios(),
         spark_reading.SparkReading(),
+        spark_writing.SparkWriting(),
         *groups.shared_scenarios(),
         *lifecycle.scenarios(),
         *groups.scenarios(),

@@ -18,6 +18,7 @@ WAITING: Final = (
     "tests/test_several_machines.py",
     "tests/interop/",
     "tests/local_cluster/",
+    "tests/spark/",
     "tests/coordination/",
     "tests/cli/",
 )

@@ -10,6 +10,11 @@ from typing import Any
 
 import pytest
 
+needs_java = pytest.mark.skipif(
+    shutil.which("java") is None and "JAVA_HOME" not in os.environ,
+    reason="Spark needs Java 17 or newer, which is not here",
+)
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:

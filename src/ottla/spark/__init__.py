@@ -16,19 +16,33 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ottla.spark.datasource import OttlaDataSource
+    from ottla.spark.driver import session
+    from ottla.spark.java import JavaMissing
     from ottla.spark.options import OptionError
-    from ottla.spark.session import session
+    from ottla.spark.sink.ledger import free_query_name
     from ottla.spark.source.frames import read, reader
     from ottla.spark.source.progress import track
 
-__all__ = ["OptionError", "OttlaDataSource", "SparkMissing", "read", "reader", "session", "track"]
+__all__ = [
+    "JavaMissing",
+    "OptionError",
+    "OttlaDataSource",
+    "SparkMissing",
+    "free_query_name",
+    "read",
+    "reader",
+    "session",
+    "track",
+]
 
 _HOMES = {
+    "JavaMissing": "ottla.spark.java",
     "OptionError": "ottla.spark.options",
     "OttlaDataSource": "ottla.spark.datasource",
+    "free_query_name": "ottla.spark.sink.ledger",
     "read": "ottla.spark.source.frames",
     "reader": "ottla.spark.source.frames",
-    "session": "ottla.spark.session",
+    "session": "ottla.spark.driver",
     "track": "ottla.spark.source.progress",
 }
 

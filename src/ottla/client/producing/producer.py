@@ -220,9 +220,9 @@ class Producer:
         `rows` is an Arrow table, a frame of Polars or the like (docs/arrow.md). Without a topic there must be a column
         of that name. Where one row cannot be a record, those before it may have been written.
         """
-        from ottla.client.producing.arrow import send_table
+        from ottla.client.producing.arrow import enter_table
 
-        return await send_table(self, rows, topic)
+        return await (await enter_table(self, rows, topic)).written()
 
     async def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has."""

@@ -1,0 +1,94 @@
+"""What a worker process of Spark's keeps from task to task: an event loop's thread, and the clients in it.
+
+Spark runs many tasks in one process, one after the other, and a micro-batch is short: to connect anew for each of them
+would take longer than to write its rows. A process is forked before it runs any of this, and never in its middle.
+"""
+
+from __future__ import annotations
+
+import atexit
+from typing import Final
+
+from ottla.client.producing.producer import Producer
+from ottla.client.sync.loop_thread import LoopThread
+from ottla.spark.sink.ledger import Ledger
+from ottla.spark.sink.target import SinkTarget
+
+#: Sinks of one process that are remembered; those of a notebook's earlier trials have no use any more.
+_KEPT_MAX: Final = 8
+
+
+class KeptClients:
+    """The clients of one process, for its main thread."""
+
+    def __init__(self) -> None:
+        self.thread = LoopThread("ottla-spark-sink")
+        #: By settings, the one that was used last at the end.
+        self._producers: dict[tuple[tuple[str, str], ...], Producer] = {}
+        self._ledgers: dict[tuple[tuple[str, str], ...], Ledger] = {}
+
+    def producer(self, target: SinkTarget) -> Producer:
+        key = tuple(sorted(target.settings.items()))
+        producer = self._producers.pop(key, None)
+        if producer is None:
+            producer = self.thread.call(lambda: Producer(target.settings))
+        self._producers[key] = producer
+        while len(self._producers) > _KEPT_MAX:
+            oldest = self._producers.pop(next(iter(self._producers)))
+            self.thread.run(oldest.close)
+        return producer
+
+    def drop_producer(self, target: SinkTarget) -> None:
+        """What a failed task has left in its queues is not waited for."""
+        producer = self._producers.pop(tuple(sorted(target.settings.items())), None)
+        if producer is not None:
+            self.thread.run(lambda: producer.close(timeout_ms=0))
+
+    def ledger(self, target: SinkTarget) -> Ledger:
+        assert target.query is not None
+        settings = target.client_settings
+        key = (*sorted(settings.items()), ("", target.query))
+        ledger = self._ledgers.pop(key, None)
+        if ledger is None:
+            name = target.query
+            ledger = self.thread.call(lambda: Ledger(settings, name))
+        self._ledgers[key] = ledger
+        while len(self._ledgers) > _KEPT_MAX:
+            oldest = self._ledgers.pop(next(iter(self._ledgers)))
+            self.thread.run(oldest.close)
+        return ledger
+
+    def drop_ledger(self, target: SinkTarget) -> None:
+        """After a fault: the next one reads the topic from its beginning."""
+        assert target.query is not None
+        ledger = self._ledgers.pop((*sorted(target.client_settings.items()), ("", target.query)), None)
+        if ledger is not None:
+            self.thread.run(ledger.close)
+
+    def close(self) -> None:
+        for producer in self._producers.values():
+            self.thread.run(producer.close)
+        for ledger in self._ledgers.values():
+            self.thread.run(ledger.close)
+        self._producers.clear()
+        self._ledgers.clear()
+        self.thread.end()
+
+
+_kept: KeptClients | None = None
+
+
+def kept_clients() -> KeptClients:
+    """Those of this process."""
+    global _kept  # noqa: PLW0603 - Spark calls plain functions of a module: nothing of ours lives between two tasks
+    if _kept is None:
+        _kept = KeptClients()
+        atexit.register(close_kept_clients)
+    return _kept
+
+
+def close_kept_clients() -> None:
+    global _kept
+    kept, _kept = _kept, None
+    if kept is not None:
+        kept.close()

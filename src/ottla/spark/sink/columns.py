@@ -1,0 +1,63 @@
+"""The frame's columns that become records: those of Spark's sink for Kafka, under its names, types and complaints.
+
+`value` must be there; `topic` too where no option names one. `key`, `headers` and `partition` may be. All other columns
+are passed over, `timestamp` too: a record's time is that of its writing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.arrow.library import pa
+from ottla.arrow.schema import HEADERS, KEY, PARTITION, TOPIC, VALUE
+from ottla.spark.sink.errors import BadSinkColumns
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+#: By Spark's own words for its types; nothing is said of nulls, which all of them may have.
+_TYPES: Final = {
+    TOPIC: ("string",),
+    KEY: ("string", "binary"),
+    VALUE: ("string", "binary"),
+    HEADERS: ("array<struct<key:string,value:binary>>",),
+    PARTITION: ("int",),
+}
+
+
+class SinkColumns:
+    """Where in the frame each of them stands."""
+
+    __slots__ = ("_names", "_places")
+
+    def __init__(self, schema: StructType, topic: str | None) -> None:
+        """Raises BadSinkColumns. A topic that is named once counts more than a column."""
+        wanted = [name for name in _TYPES if topic is None or name != TOPIC]
+        self._places: dict[str, int] = {}
+        for place, field in enumerate(schema.fields):
+            if field.name in wanted and field.name not in self._places:
+                _check_type(field.name, field.dataType.simpleString())
+                self._places[field.name] = place
+        if topic is None and TOPIC not in self._places:
+            raise BadSinkColumns(
+                "topic option required when no 'topic' attribute is present. Use the topic option for setting a topic."
+            )
+        if VALUE not in self._places:
+            raise BadSinkColumns("Required attribute 'value' not found")
+
+    def taken_from(self, rows: Any, first_row: int) -> Any:
+        """An Arrow batch of these columns alone. `first_row` is the number of its first row, for what is said of it."""
+        taken = pa.RecordBatch.from_arrays([rows.column(at) for at in self._places.values()], names=list(self._places))
+        if TOPIC in self._places and taken.column(TOPIC).null_count:
+            row = first_row + taken.column(TOPIC).is_null().index(True).as_py()
+            raise BadSinkColumns(
+                f"row {row}: null topic present in the data. Use the topic option for setting a default topic."
+            )
+        return taken
+
+
+def _check_type(name: str, kind: str) -> None:
+    if kind not in _TYPES[name]:
+        raise BadSinkColumns(
+            f"{name} attribute unsupported type {kind}. {name} must be a(n) {' or '.join(_TYPES[name])}"
+        )

@@ -1,0 +1,35 @@
+"""A driver that the tests kill: a stream over files, one a micro-batch, into a topic.
+
+python killed_driver.py JSON    # bootstrap, topic, files, checkpoint, master, config and expression
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import ottla.spark
+
+
+def main() -> None:
+    given = json.loads(sys.argv[1])
+    spark = ottla.spark.session(master=given["master"], config={"spark.ui.enabled": False, **given["config"]})
+    spark.sparkContext.setLogLevel("ERROR")
+    lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(given["files"])
+    query = (
+        lines.repartition(2)
+        .selectExpr(f"{given['expression']} AS value")
+        .writeStream.format("ottla")
+        .option("kafka.bootstrap.servers", given["bootstrap"])
+        .option("topic", given["topic"])
+        .option("ottla.query", given["topic"])
+        # Small, so that a batch of Spark's is many of Kafka's and a kill finds it half written.
+        .option("kafka.batch.size", 500)
+        .option("checkpointLocation", given["checkpoint"])
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+main()
