@@ -16,9 +16,9 @@ from xdist.scheduler.loadgroup import LoadGroupScheduling
 #: In these orders, in turns.
 WAITING: Final = (
     "tests/test_several_machines.py",
+    "tests/spark/",
     "tests/interop/",
     "tests/local_cluster/",
-    "tests/spark/",
     "tests/coordination/",
     "tests/cli/",
 )

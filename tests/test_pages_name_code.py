@@ -21,6 +21,7 @@ PAGES = [
     if page.name != "changes.md"
 ]
 PAGES.append(ROOT / "CONTRIBUTING.md")
+OWN = Path(__file__).name
 ROOMS = ("src", "tests", "bench", "tools")
 SPAN = re.compile(r"`([^`\n]+)`")
 #: Files' names in examples, of what a reader is to make.
@@ -42,10 +43,10 @@ def files() -> tuple[str, ...]:
 
 @cache
 def words() -> frozenset[str]:
-    """All names in the code, but for the generated and that of tests."""
+    """All names in the code, but for the generated one and for what is planted here."""
     found: set[str] = set()
     for file in files():
-        if file.endswith((".py", ".c", ".h", ".schema")) and not file.startswith("/tests/") and "generated" not in file:
+        if file.endswith((".py", ".c", ".h", ".schema")) and "/generated/" not in file and not file.endswith(OWN):
             found.update(re.findall(r"\w+", (ROOT / file[1:]).read_text(encoding="utf-8")))
     return frozenset(found)
 

@@ -23,7 +23,7 @@ from ottla.config.group import validate_group_configs
 from ottla.config.live import LiveConfig
 from ottla.config.reader import SEGMENT_BYTES_SENSIBLE, small_segments
 from ottla.config.topic import effective_log_config
-from ottla.controller.announcing.announced import RefusedPartitions, ReplicaStop
+from ottla.controller.announcing.announced import Refused, ReplicaStop
 from ottla.controller.announcing.origin import UNKNOWN_BROKER_EPOCH, Origin
 from ottla.metadata import MetadataCache, MetadataUpdate, PartitionState
 from ottla.metadata.updates import DEFAULT_BROKER
@@ -124,7 +124,7 @@ class BrokerAnnouncements:
             await self._learn(state.topic for state in states)
             return await self._replicas.change(self._replicas.make(states, self.log_config))
 
-    async def take_roles(self, origin: Origin, states: Sequence[PartitionState]) -> RefusedPartitions:
+    async def take_roles(self, origin: Origin, states: Sequence[PartitionState]) -> Refused:
         async with self._turn:
             refusal = self.check(origin)
             if refusal is not ErrorCode.NONE:
@@ -230,7 +230,7 @@ class BrokerAnnouncements:
             update, brokers=[each._replace(epoch=own) if each.id == self._broker_id else each for each in brokers]
         )
 
-    async def stop_replicas(self, origin: Origin, stops: Sequence[ReplicaStop]) -> RefusedPartitions:
+    async def stop_replicas(self, origin: Origin, stops: Sequence[ReplicaStop]) -> Refused:
         async with self._turn:
             refusal = self.check(origin)
             if refusal is not ErrorCode.NONE:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final
 
-from ottla.controller.announcing.announced import RefusedPartitions
+from ottla.controller.announcing.announced import Refused
 from ottla.controller.announcing.origin import Origin
 from ottla.coordination.errors import CoordinationError
 from ottla.handlers.calls.call import Call
@@ -46,7 +46,7 @@ async def _carry_out(
     call: Call, request: LeaderAndIsrRequest, states: Sequence[PartitionState]
 ) -> LeaderAndIsrResponse:
     origin = Origin(BrokerId(request.controller_id), Epoch(request.controller_epoch), request.broker_epoch)
-    refused: RefusedPartitions
+    refused: Refused
     try:
         refused = await call.services.announced.take_roles(origin, states)
     except CoordinationError as fault:
@@ -86,7 +86,7 @@ def _state(topic: str, topic_id: TopicId, sent: LeaderAndIsrPartitionState) -> P
     )
 
 
-def _answer(call: Call, states: Sequence[PartitionState], refused: RefusedPartitions) -> Steps[LeaderAndIsrResponse]:
+def _answer(call: Call, states: Sequence[PartitionState], refused: Refused) -> Steps[LeaderAndIsrResponse]:
     whole = refused if isinstance(refused, ErrorCode) else ErrorCode.NONE
     errors: Mapping[TopicPartition, ErrorCode] = {} if isinstance(refused, ErrorCode) else refused
     response = LeaderAndIsrResponse(error_code=whole, partition_errors=[], topics=[])

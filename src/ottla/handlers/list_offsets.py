@@ -68,8 +68,8 @@ _NOT_AVAILABLE_SINCE: Final = 5
 _CONSUMER: Final = -1
 
 #: (timestamp, offset, leader epoch)
-FoundOffset = tuple[int, int, int]
-_NOTHING: Final[FoundOffset] = (-1, -1, -1)
+Found = tuple[int, int, int]
+_NOTHING: Final[Found] = (-1, -1, -1)
 
 
 #: Each takes some microseconds, unless it is looked up by its timestamp.
@@ -102,7 +102,7 @@ class _Lookups:
         self.begun = 0
         self.unfinished: list[_UnfinishedLookup] = []
 
-    def begin(self, leader: Leader, lookup: Lookup, answers: list[ListOffsetsPartitionResponse]) -> FoundOffset | None:
+    def begin(self, leader: Leader, lookup: Lookup, answers: list[ListOffsetsPartitionResponse]) -> Found | None:
         """What it finds at once; None where the next one of `answers` is to be filled in later."""
         self.begun += 1
         step: LookupStep = LookupPause()
@@ -181,7 +181,7 @@ async def _finished(
     return response
 
 
-async def _driven(call: Call, lookup: Lookup, step: LookupStep, deadline_ms: int) -> FoundOffset:
+async def _driven(call: Call, lookup: Lookup, step: LookupStep, deadline_ms: int) -> Found:
     """Takes a look-up to its end; raises TimeoutError where that is too far."""
     services = call.services
     owner = object() if call.connection is None else call.connection
@@ -252,7 +252,7 @@ def _partition(
 
 
 def _fill(
-    answer: ListOffsetsPartitionResponse, found: FoundOffset, version: int, *, is_consumer: bool, leader: Leader
+    answer: ListOffsetsPartitionResponse, found: Found, version: int, *, is_consumer: bool, leader: Leader
 ) -> None:
     if found == _NOTHING and is_consumer and not leader.knows_watermark:
         new = version >= _NOT_AVAILABLE_SINCE
@@ -263,16 +263,14 @@ def _fill(
         answer.leader_epoch = epoch
 
 
-def _find_as(leader: Leader, timestamp: int, committed: bool, *, is_consumer: bool) -> FoundOffset | Lookup | None:
+def _find_as(leader: Leader, timestamp: int, committed: bool, *, is_consumer: bool) -> Found | Lookup | None:
     """Up to where this reader's view of the log ends."""
     if not is_consumer:
         return _find(leader, timestamp, leader.log.end_offset)
     return _find(leader, timestamp, leader.last_stable_offset if committed else leader.high_watermark)
 
 
-def _behind(
-    missing: Missing, leader: Leader, timestamp: int, find: Callable[[], FoundOffset | Lookup | None]
-) -> Lookup:
+def _behind(missing: Missing, leader: Leader, timestamp: int, find: Callable[[], Found | Lookup | None]) -> Lookup:
     """The same once a worker has read what is to be known of open transactions."""
     yield FromDisk(missing.run)
     missing.take()
@@ -284,7 +282,7 @@ def _behind(
     return TimestampOffset(*found)
 
 
-def _find(leader: Leader, timestamp: int, limit: int) -> FoundOffset | Lookup | None:
+def _find(leader: Leader, timestamp: int, limit: int) -> Found | Lookup | None:
     log = leader.log
     if timestamp == LATEST:
         return -1, limit, leader.epoch
@@ -300,5 +298,5 @@ def _below(limit: int, lookup: Lookup) -> Lookup:
     return found if found is not None and found.offset < limit else None
 
 
-def _found(found: TimestampOffset | None) -> FoundOffset:
+def _found(found: TimestampOffset | None) -> Found:
     return _NOTHING if found is None else (found.timestamp, found.offset, found.leader_epoch)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ottla.controller.announcing.announced import RefusedPartitions, ReplicaStop
+from ottla.controller.announcing.announced import Refused, ReplicaStop
 from ottla.controller.announcing.origin import Origin
 from ottla.coordination.errors import CoordinationError
 from ottla.handlers.calls.call import Call
@@ -36,7 +36,7 @@ def handle(call: Call, request: StopReplicaRequest) -> Steps[StopReplicaResponse
 
 async def _carry_out(call: Call, request: StopReplicaRequest, stops: Sequence[ReplicaStop]) -> StopReplicaResponse:
     origin = Origin(BrokerId(request.controller_id), Epoch(request.controller_epoch), request.broker_epoch)
-    refused: RefusedPartitions
+    refused: Refused
     try:
         refused = await call.services.announced.stop_replicas(origin, stops)
     except CoordinationError as fault:
@@ -60,7 +60,7 @@ def _stops(version: int, request: StopReplicaRequest) -> Iterator[ReplicaStop]:
                 yield ReplicaStop(tp, state.leader_epoch, state.delete_partition)
 
 
-def _answer(stops: Sequence[ReplicaStop], refused: RefusedPartitions) -> Steps[StopReplicaResponse]:
+def _answer(stops: Sequence[ReplicaStop], refused: Refused) -> Steps[StopReplicaResponse]:
     whole = refused if isinstance(refused, ErrorCode) else ErrorCode.NONE
     errors: Mapping[TopicPartition, ErrorCode] = {} if isinstance(refused, ErrorCode) else refused
     response = StopReplicaResponse(error_code=whole, partition_errors=[])

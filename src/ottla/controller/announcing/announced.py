@@ -25,7 +25,7 @@ class ReplicaStop(NamedTuple):
 
 
 #: The partitions that it could not be done for, or why nothing was done at all.
-RefusedPartitions = Mapping[TopicPartition, ErrorCode] | ErrorCode
+Refused = Mapping[TopicPartition, ErrorCode] | ErrorCode
 
 
 class AnnouncedBroker(Protocol):
@@ -33,7 +33,7 @@ class AnnouncedBroker(Protocol):
         """STALE_CONTROLLER_EPOCH, STALE_BROKER_EPOCH or NONE. From a controller that is obeyed, its epoch is noted."""
         ...
 
-    async def take_roles(self, origin: Origin, states: Sequence[PartitionState]) -> RefusedPartitions: ...
+    async def take_roles(self, origin: Origin, states: Sequence[PartitionState]) -> Refused: ...
 
     async def take_metadata(
         self,
@@ -47,4 +47,4 @@ class AnnouncedBroker(Protocol):
         it does with a whole update, and where all topics are named."""
         ...
 
-    async def stop_replicas(self, origin: Origin, stops: Sequence[ReplicaStop]) -> RefusedPartitions: ...
+    async def stop_replicas(self, origin: Origin, stops: Sequence[ReplicaStop]) -> Refused: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from ottla.controller.announcing.announced import AnnouncedBroker, RefusedPartitions, ReplicaStop
+from ottla.controller.announcing.announced import AnnouncedBroker, Refused, ReplicaStop
 from ottla.controller.announcing.origin import AnnouncementRefused, Origin
 from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.model import ErrorCode, TopicPartition
@@ -39,7 +39,7 @@ class InProcessReceiver:
         stops = [ReplicaStop(tp, delete=delete) for tp in partitions]
         return self._failed(await self._broker.stop_replicas(self._origin, stops))
 
-    def _failed(self, refused: RefusedPartitions) -> Mapping[TopicPartition, ErrorCode]:
+    def _failed(self, refused: Refused) -> Mapping[TopicPartition, ErrorCode]:
         if isinstance(refused, ErrorCode):
             self._check(refused)
             return {}

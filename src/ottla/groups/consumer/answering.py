@@ -8,7 +8,7 @@ from ottla.groups.state import Done
 from ottla.model import ErrorCode
 
 #: Takes an error, and a message where there is one.
-Refused = Callable[[ErrorCode, str | None], None]
+RefusalCall = Callable[[ErrorCode, str | None], None]
 
 
 class AnswerWhenWritten:
@@ -16,7 +16,7 @@ class AnswerWhenWritten:
 
     __slots__ = ("_refused", "_reply")
 
-    def __init__(self, reply: Callable[[], None], refused: Refused) -> None:
+    def __init__(self, reply: Callable[[], None], refused: RefusalCall) -> None:
         self._reply = reply
         self._refused = refused
 
@@ -37,7 +37,7 @@ class AnswerWhenAssigned:
 
     __slots__ = ("_go_on", "_is_over", "_refused", "_when_assigned")
 
-    def __init__(self, go_on: Callable[[], None], refused: Refused, when_assigned: Callable[[Done], None]) -> None:
+    def __init__(self, go_on: Callable[[], None], refused: RefusalCall, when_assigned: Callable[[Done], None]) -> None:
         self._go_on = go_on
         self._refused = refused
         self._when_assigned = when_assigned

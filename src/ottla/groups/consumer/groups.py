@@ -11,7 +11,7 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.rebalance import join_refused
 from ottla.groups.classic.states import ClassicGroupState
 from ottla.groups.consumer import checks, classic_members, leaving, migration, records, replay
-from ottla.groups.consumer.answering import AnswerWhenAssigned, AnswerWhenWritten, Refused
+from ottla.groups.consumer.answering import AnswerWhenAssigned, AnswerWhenWritten, RefusalCall
 from ottla.groups.consumer.assigning import Assignments
 from ottla.groups.consumer.decision import Decision, NeededShare, RequestRefused, TimerKind, TimerWish
 from ottla.groups.consumer.describe import described
@@ -142,7 +142,7 @@ class ConsumerGroups:
         made: PreparedHeartbeat,
         world: HeartbeatContext,
         reply: Reply[HeartbeatAnswer],
-        refused: Refused,
+        refused: RefusalCall,
     ) -> None:
         """A member of the newer protocol comes to a classic group, which becomes a consumer group. RequestRefused."""
         group = ConsumerGroup(classic.id, self._state.metadata)
@@ -306,7 +306,7 @@ class ConsumerGroups:
     # From a decision on.
 
     def _carry_out(
-        self, group: ConsumerGroup, decision: Decision[T], now: Now, reply: Reply[T], refused: Refused
+        self, group: ConsumerGroup, decision: Decision[T], now: Now, reply: Reply[T], refused: RefusalCall
     ) -> ErrorCode:
         """Writes, applies, and answers once it is committed. An error: nothing has changed, and it was answered."""
 
@@ -330,7 +330,7 @@ class ConsumerGroups:
         return ErrorCode.NONE
 
     def _answer(
-        self, group_id: str, decision: Decision[T], now: Now, reply: Reply[T], refused: Refused
+        self, group_id: str, decision: Decision[T], now: Now, reply: Reply[T], refused: RefusalCall
     ) -> AnswerWhenWritten | AnswerWhenAssigned:
         """What is called with the end of a decision's write."""
         if decision.share is not None:
@@ -355,7 +355,9 @@ class ConsumerGroups:
 
         return AnswerWhenAssigned(go_on, refused, lambda done: self._assignments.when_assigned(group_id, now, done))
 
-    def _shared(self, group_id: str, share: NeededShare[T], now: Now, reply: Reply[T], refused: Refused) -> Steps[None]:
+    def _shared(
+        self, group_id: str, share: NeededShare[T], now: Now, reply: Reply[T], refused: RefusalCall
+    ) -> Steps[None]:
         """Decides on what a member is to have."""
 
         def group_now() -> ConsumerGroup:
