@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.replication.roles_world import TP, RolesWorld
-from tests.storage.log_world import batch, read_all
+from tests.storage.log_world import batch, read_all, read_first
 
 from ottla.model import ErrorCode
 from ottla.replication.follower import Follower
@@ -60,6 +60,7 @@ class Cluster:
 
     def write(self, broker: int, *values: bytes) -> None:
         leader = self.leader(broker)
+        read_first(leader.log)
         for value in values:
             leader.append(batch(value), NOW)
             leader.log.write_staged()

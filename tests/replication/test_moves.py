@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.replication.roles_world import DIRECTORIES, NOW, TP, US, RolesWorld
-from tests.storage.log_world import batch
+from tests.storage.log_world import batch, read_first
 
 from ottla.model import TopicPartition
 from ottla.ports.memory.loop import VirtualLoop
@@ -38,6 +38,7 @@ class MovingWorld(RolesWorld):
 
     def append(self, tp: TopicPartition) -> None:
         log = self.replicas.leaders[tp].log
+        read_first(log)
         log.stage(memoryview(bytearray(batch(b"v" * 100))), 1, NOW)
         log.write_staged()
 

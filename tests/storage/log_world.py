@@ -15,6 +15,7 @@ from ottla.records.record import Record, decode_batch, encode_batch
 from ottla.storage.log.append import AppendResult, Origin
 from ottla.storage.log.log import Log
 from ottla.storage.log.opening.open_log import open_log
+from ottla.storage.log.rolling import LogReading, is_unread
 
 TP = TopicPartition("orders", 0)
 FOLDER = "/data/orders-0"
@@ -109,8 +110,17 @@ class World:
         return f"{self.folder}/{name}"
 
 
+def read_first(log: Log) -> None:
+    """What a broker has a worker read before the first append behind a start."""
+    if log.staging.rolls_apart and is_unread(log.staging):
+        reading = LogReading(log.staging)
+        reading.run()
+        reading.finish()
+
+
 def append(log: Log, *values: bytes, epoch: int = 0, timestamp: int = NOW) -> AppendResult:
     """Appends one batch and writes it."""
+    read_first(log)
     appended = log.stage(batch(*values, timestamp=timestamp), leader_epoch=epoch, now_ms=NOW)
     log.write_staged()
     return appended
