@@ -63,7 +63,11 @@ def test_data_is_printed_as_it_is(tree: TreeProcess, capfdbinary: pytest.Capture
         (["get", "/none"], faults.NOT_FOUND, "there is no znode /none"),
         (["ls", "none"], faults.USAGE, "it must start with /"),
         (["ls", "--zookeeper", "nobody:x"], faults.USAGE, "is no port"),
-        (["ls", "--zookeeper", "127.0.0.1:1"], faults.UNREACHABLE, "--zookeeper says where the tree is"),
+        (
+            ["ls", "--zookeeper", "127.0.0.1:1"],
+            faults.UNREACHABLE,
+            "(Connection refused); --zookeeper says where the tree is",
+        ),
     ],
 )
 def test_what_goes_wrong_is_one_line(

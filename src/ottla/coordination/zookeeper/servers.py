@@ -8,6 +8,7 @@ pause. Only the first refusal of each server is logged until there is a connecti
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from typing import Final
 
@@ -45,6 +46,8 @@ class EnsembleServers:
         self._next = 0
         #: Servers whose refusal was logged since the last connection.
         self._refused: set[ServerAddress] = set()
+        #: Why the last attempt failed; empty before one has.
+        self.last_fault = ""
 
     async def connect(self, request: ConnectRequest, timeout_ms: int) -> tuple[ServerConnection, ConnectAnswer]:
         """The first server that takes the session of `request`. Raises SessionUnknown; tries for as long as it takes.
@@ -96,9 +99,16 @@ class EnsembleServers:
         return longest_ms // 2 + self._entropy.below(longest_ms // 2 + 1)
 
     def _say_refused(self, server: ServerAddress, error: Exception) -> None:
+        self.last_fault = _reason(error)
         if server not in self._refused:
             self._refused.add(server)
             _log.warning("a ZooKeeper server cannot be connected to", server=str(server), why=str(error) or repr(error))
+
+
+def _reason(error: Exception) -> str:
+    """In the system's words where it has some: the event loop's name no cause."""
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number) if number and number > 0 else str(error) or repr(error)
 
 
 def _check_answer(server: ServerAddress, request: ConnectRequest, answer: ConnectAnswer) -> None:

@@ -166,7 +166,8 @@ class KeeperSession:
         except TimeoutError:
             servers = ", ".join(map(str, self._options.servers))
             waited_ms = self._options.connection_timeout_ms
-            raise ServersUnreachable(f"none of {servers} could be connected to within {waited_ms} ms") from None
+            why = f" ({self._servers.last_fault})" if self._servers.last_fault else ""
+            raise ServersUnreachable(f"none of {servers} could be connected to within {waited_ms} ms{why}") from None
         finally:
             if self._state is SessionState.CONNECTING:
                 await self._end()
