@@ -116,8 +116,8 @@ class JournalWorld:
     async def _end_round(self) -> None:
         """And those behind it, for what waited until its log had another segment."""
         self.this_round.end()
-        while self.replicas.is_rolling:
-            await self.replicas.rolls_end()
+        while self.replicas.files.is_rolling:
+            await self.replicas.files.rolls_end()
             await asyncio.sleep(0)
 
     def _settle(self) -> None:

@@ -58,7 +58,7 @@ class FlushWorld(RolesWorld):
         self.ports.loop.run_until_complete(work())
 
     def flush(self) -> None:
-        self.replicas.flush(self.leader.log)
+        self.replicas.files.flush(self.leader.log)
 
 
 @pytest.mark.parametrize("behind", [False, True])

@@ -46,9 +46,9 @@ def rolled(world: RolesWorld, log: Log) -> StorageFault | None:
     came_to: list[StorageFault | None] = []
 
     async def work() -> None:
-        world.replicas.roll_log(log, came_to.append)
+        world.replicas.files.roll_log(log, came_to.append)
         assert log.is_rolling
-        await world.replicas.rolls_end()
+        await world.replicas.files.rolls_end()
 
     run(world, work)
     (fault,) = came_to
@@ -150,9 +150,9 @@ def test_few_segments_are_made_at_once() -> None:
             leader.log.write_staged()
             with pytest.raises(RollDue):
                 leader.append(batch(VALUE), NOW)
-            world.replicas.roll(leader)
-        while world.replicas.is_rolling:
-            most = max(most, len(world.replicas._rolls._running))
+            world.replicas.files.roll(leader)
+        while world.replicas.files.is_rolling:
+            most = max(most, len(world.replicas.files._rolls._running))
             await asyncio.sleep(0)
 
     run(world, work)

@@ -188,7 +188,7 @@ class Broker:
         await membership.stand_at_first()
         await membership.informed()
         self._end_of_start(sessions.present, directories)
-        await parts.replicas.flush_found()
+        await parts.replicas.files.flush_found()
         server.go_on(dispatcher)
         held.release()
         parts.housekeeping.start()

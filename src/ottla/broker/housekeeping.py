@@ -230,7 +230,7 @@ class Housekeeping:
         try:
             removals = yield from log.expiring(now_ms, high_watermark)
         except RollDue:
-            self._replicas.roll_log(log, partial(self._retain_again, log))
+            self._replicas.files.roll_log(log, partial(self._retain_again, log))
             return False
         except StorageFault as fault:
             self._held_up(log, fault)
@@ -239,7 +239,7 @@ class Housekeeping:
             _failed_at(log, fault)
             return False
         finally:
-            self._replicas.note_unfinished(log)
+            self._replicas.files.note_unfinished(log)
             if log.start_offset != start:
                 self._replicas.waiters.changed_between_rounds(log.tp)  # a fetch session says it to its client
         for removal in removals:
@@ -260,7 +260,7 @@ class Housekeeping:
             for log in piece:
                 try:
                     if log.flush_due(now_ms):
-                        self._replicas.request_flush(log.tp)
+                        self._replicas.files.request_flush(log.tp)
                 except Exception as fault:
                     _failed_at(log, fault)
             yield

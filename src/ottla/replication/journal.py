@@ -319,7 +319,7 @@ class PartitionJournal:
                 self._journals.writes.staged(leader)
             except RollDue:
                 self._put_back(inside)
-                self._wait_for(self._journals.replicas.roll(leader))
+                self._wait_for(self._journals.replicas.files.roll(leader))
                 return False
             except StorageFault as fault:
                 # What this round staged and is not written will not be.

@@ -72,10 +72,6 @@ class MovesOwner(Protocol):
         """Runs steps as one change of roles."""
         ...
 
-    def roll_log(self, log: Log, then: Rolled) -> None:
-        """Has a worker make the log's next segment."""
-        ...
-
     def log_changes_over(self, tp: TopicPartition) -> None:
         """Nothing can be appended to its log until `log_stays` or `log_replaced`."""
         ...
@@ -94,12 +90,15 @@ class Moves:
         workers: Workers,
         clock: Clock,
         owner: MovesOwner,
+        roll_log: Callable[[Log, Rolled], None],
         remove_later: Callable[[FolderRemoval], None],
     ) -> None:
         self._directories = directories
         self._workers = workers
         self._clock = clock
         self._owner = owner
+        #: Has a worker make a log's next segment.
+        self._roll_log = roll_log
         self._remove_later = remove_later
         #: In the order of their turns.
         self._line: dict[TopicPartition, None] = {}
@@ -206,7 +205,7 @@ class Moves:
             self.changing[tp] = changed
             changed.add_done_callback(lambda changed: self._changed_over(tp, changed))
         except RollDue:
-            self._owner.roll_log(move.log, lambda fault: self._rolled(tp, fault))
+            self._roll_log(move.log, lambda fault: self._rolled(tp, fault))
         except (OffsetOutsideLog, CorruptLog, DirectoryError, StorageFault, OSError) as fault:
             self._met(tp, fault)
 

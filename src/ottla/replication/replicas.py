@@ -17,15 +17,14 @@ from ottla.config.log import LogConfig
 from ottla.metadata import PartitionState
 from ottla.model import NO_BROKER, ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from ottla.ports import Clock, Workers
-from ottla.replication.flushing import Flushing
 from ottla.replication.follower import Follower
 from ottla.replication.isr import InSyncReplicas
 from ottla.replication.isr_changes import IsrChanges
 from ottla.replication.isr_progress import Beat
 from ottla.replication.leader import Leader
+from ottla.replication.log_files import FileWork, LogFiles
 from ottla.replication.moves import Moves
 from ottla.replication.roles import ReplicaOwner, RoleListener, RoleListeners
-from ottla.replication.rolls import Rolled, Rolls
 from ottla.replication.throttles import LeaderThrottle
 from ottla.replication.traffic import TrafficByTopic
 from ottla.replication.waiters import Waiters
@@ -76,8 +75,6 @@ class Replicas:
         self._changing = asyncio.Lock()
         #: Changes that nobody need wait for.
         self._apart: set[asyncio.Future[Any]] = set()
-        #: Logs whose files a fault keeps from following them: they are tried again.
-        self._unfinished: set[Log] = set()
         self._owner: ReplicaOwner | None = None
         self._listeners = RoleListeners((), self.leaders, self.followers, clock)
         directories.belong_to(self)
@@ -89,9 +86,8 @@ class Replicas:
         self.cold_reads = ColdReads(workers)
         #: For metrics.
         self.traffic = TrafficByTopic()
-        self._flushing = Flushing(workers, self._flushed, self._flush_failed)
-        self._rolls = Rolls(workers, self._flushing.running, self._rolled)
-        self.moves = Moves(directories, workers, clock, self, remove_later)
+        self.files = LogFiles(self.leaders, self.followers, directories, waiters, workers, clock, self.change_apart)
+        self.moves = Moves(directories, workers, clock, self, self.files.roll_log, remove_later)
 
     def open(self, owner: ReplicaOwner, listeners: Sequence[RoleListener]) -> None:
         """Before any role. Listeners are called in their order; they and the owner stand on what stands on this."""
@@ -216,7 +212,7 @@ class Replicas:
 
     def set_aside(self, partitions: Sequence[TopicPartition], *, keep: bool) -> DiskSteps[None]:
         """Logs that have no role here. Those that nobody is to `keep` are removed later. Run it with `change`."""
-        yield from self._file_work_ends(partitions)
+        yield from self.files.work_ends(partitions)
         given_up = yield from self.directories.delete_many(partitions, FolderKind.STRAY)
         for removal in () if keep else given_up.removals:
             self._remove_later(removal)
@@ -237,7 +233,7 @@ class Replicas:
         And calls the coordinators again that could not follow a role.
         """
         owner = self._opened()
-        yield from self._finishing()
+        yield from self.files.finishing()
         yield from self._listeners.catching_up()
         for tp, job in self.directories.prepare_roomless().items():
             if tp not in self._opening:
@@ -260,7 +256,7 @@ class Replicas:
     @property
     def lacks_some(self) -> bool:
         """Whether there is anything to try again."""
-        behind = self._unmade or self._reopened or self._unfinished
+        behind = self._unmade or self._reopened or self.files.are_unfinished
         return bool(behind or self.directories.has_roomless or self._listeners.is_behind)
 
     def _opened_again(self, tp: TopicPartition, done: asyncio.Future[OpenedFolder]) -> None:
@@ -274,10 +270,6 @@ class Replicas:
     def _apply_one(self, tp: TopicPartition, state: PartitionState) -> ErrorCode:
         role = self.leaders.get(tp) or self.followers.get(tp)
         if role is not None and _is_older(state, role):
-            return ErrorCode.STALE_CONTROLLER_EPOCH
-        if role is not None and _written(state) < (role.epoch, role.partition_epoch):
-            # A new controller has read it, and has taken a change since that this leader has asked it for: the answer
-            # came over another connection, and does not say by which controller.
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if role is not None and role.epoch == state.leader_epoch and role.leader_id != state.leader:
             # In one leader epoch there is one leader.
@@ -342,7 +334,7 @@ class Replicas:
         follower = Follower(
             *(tp, log, state.leader_epoch, state.leader, high_watermark),
             lowering=self.directories.lowering,
-            wrote=self._follower_wrote,
+            wrote=self.files.follower_wrote,
             committed=self._follower_committed,
         )
         _note_epochs(follower, state)
@@ -350,7 +342,7 @@ class Replicas:
         self.followers[tp] = follower
         if not follower.may_ask:
             # What a crash has left, or what it wrote as a leader. Nobody else may come to ask for the flush.
-            self._flushing.request(log)
+            self.files.flush(log)
         self._listeners.became_follower(follower)
 
     def _known_high_watermark(self, tp: TopicPartition) -> int:
@@ -390,7 +382,7 @@ class Replicas:
             return {}
         for topic in {tp.topic for tp in partitions}:
             self.traffic.forget(topic)
-        yield from self._file_work_ends(partitions)
+        yield from self.files.work_ends(partitions)
         deletion = yield from self.directories.delete_many(partitions)
         for removal in deletion.removals:
             self._remove_later(removal)
@@ -398,15 +390,6 @@ class Replicas:
         for tp, reason in deletion.refused.items():
             log_event.error("a partition could not be deleted", partition=tp, reason=reason)
         return dict.fromkeys(deletion.refused, ErrorCode.KAFKA_STORAGE_ERROR)
-
-    def _file_work_ends(self, partitions: Sequence[TopicPartition]) -> DiskSteps[None]:
-        """Before their folders lose their names: a worker that goes by these would meet another partition's files."""
-        found: list[Log] = []
-        for piece in pieces(partitions):
-            found += [log for tp in piece if (log := self.directories.get(tp)) is not None]
-            yield None
-        if any(log.is_rolling or log.durability.is_flushing for log in found):
-            yield FileWork(self._rolls, self._flushing, found)
 
     def follower_fetched(
         self,
@@ -429,6 +412,12 @@ class Replicas:
             self.waiters.changed(leader.tp)
         if replica not in leader.isr.maximal:
             self.isr_changes.fetched(leader, follower, now_ms)
+
+    def _follower_committed(self, tp: TopicPartition) -> None:
+        """Outside of a round, where a fetcher has it from the leader."""
+        if self.waiters:
+            self.waiters.changed(tp)
+            self.waiters.settle_outside(self._clock.monotonic_ms())
 
     def epoch(self, tp: TopicPartition) -> int:
         role = self.leaders.get(tp) or self.followers.get(tp)
@@ -470,170 +459,16 @@ class Replicas:
             self.followers[tp].go_on_in(log)
         self.waiters.changed_between_rounds(tp)
 
-    # -- files
-
-    def cut(self, follower: Follower, cutting: DiskSteps[T]) -> asyncio.Future[T | None]:
-        """Cuts the log of a follower, whose fetcher asks for nothing meanwhile. None where it has another role then."""
-        return self.change_apart(self._cutting(follower, cutting))
-
-    def _cutting(self, follower: Follower, cutting: DiskSteps[T]) -> DiskSteps[T | None]:
-        log = follower.log
-        yield from self._file_work_ends([follower.tp])
-        if not follower.active or self.directories.get(follower.tp) is not log:
-            return None
-        try:
-            return (yield from cutting)
-        finally:
-            self.note_unfinished(log)
-            if log.flush_due(self._clock.wall_ms()) and not log.is_abandoned:
-                self._flushing.request(log)
-
-    def note_unfinished(self, log: Log) -> None:
-        """A change of its files has ended, perhaps with a fault that passes."""
-        if log.unfinished and not log.is_abandoned:
-            self._unfinished.add(log)
-
-    def _finishing(self) -> DiskSteps[None]:
-        """Tries again what a full disk has left undone."""
-        for log in list(self._unfinished):
-            self._unfinished.discard(log)
-            if self.directories.get(log.tp) is not log:
-                continue
-            try:
-                yield from log.following()
-            except StorageFault as fault:
-                if fault.directory_failed:
-                    self.fail_directory_of(log.tp, str(fault))
-            self.note_unfinished(log)
-
-    # -- segments
-
-    def roll(self, leader: Leader) -> asyncio.Future[StorageFault | None]:
-        """The leader's log has raised RollDue: what this round stages is written, then a worker makes the segment.
-
-        What comes after waits for what is returned.
-        """
-        self._rolls.begin(leader.log)
-        return leader.changes_over()
-
-    def roll_log(self, log: Log, then: Rolled) -> None:
-        """The same for a log that nobody else may lead, with a call-back."""
-        leader = self.leaders.get(log.tp)
-        if leader is not None and leader.log is log:
-            leader.changes_over()
-        self._rolls.begin(log, then)
-
-    @property
-    def is_rolling(self) -> bool:
-        """Whether a segment is due, or being made."""
-        return self._rolls.are_any
-
-    async def rolls_end(self) -> None:
-        """Returns when those that are due now are made."""
-        await self._rolls.end()
-
-    def _rolled(self, log: Log, fault: StorageFault | None) -> None:
-        leader = self.leaders.get(log.tp)
-        is_led = leader is not None and leader.log is log
-        if fault is not None and fault.directory_failed:
-            if self.directories.get(log.tp) is log:
-                self.fail_directory_of(log.tp, str(fault))
-        elif fault is not None:
-            log_event.warning_limited("a segment has to wait", key=str(log.tp), partition=log.tp, reason=fault)
-        if is_led and leader is not None:
-            leader.changed_over(fault)
-        if log.flush_due(self._clock.wall_ms()) and self.directories.get(log.tp) is log:
-            # The segment that was sealed; no write may come to ask for that.
-            self._flushing.request(log)
-
-    # -- flushes
-
-    def flush(self, log: Log) -> None:
-        """Starts a flush now, or another one behind that which is running."""
-        self._flushing.request(log)
-
-    def request_flush(self, tp: TopicPartition) -> None:
-        """Starts a flush now, for `flush.ms` and for recovery points."""
-        role = self.leaders.get(tp) or self.followers.get(tp)
-        if role is not None:
-            self._flushing.request(role.log)
-
-    async def flush_found(self) -> None:
-        """Before the first request: flushes what a crash has left, where the high watermark waits for the disk.
-
-        It was acknowledged, and may be in the system's memory only: nobody may see a shorter log than before.
-        """
-        for leader in list(self.leaders.values()):
-            if leader.durable_end < leader.log.end_offset:
-                self._flushing.request(leader.log)
-        await self._flushing.idle()
-
-    async def catch_up(self, seconds: float) -> None:
-        """Before a stop: requests that wait only for this broker's disk are answered when this returns."""
-        await self._flushing.catch_up(seconds)
-        self.waiters.settle_all(self._clock.monotonic_ms())
-
     async def flushes_end(self) -> None:
-        """Returns when no segment is being made and no flush is running any more."""
-        await self._rolls.end()
-        await self._flushing.idle()
+        """Returns when no segment is being made and no flush is running any more, of copies neither."""
+        await self.files.flushes_end()
         await self.moves.flushes_end()
-
-    def _follower_wrote(self, log: Log) -> None:
-        if log.durability.is_due(log.config, self._clock.wall_ms()):
-            self._flushing.request(log)
-
-    def _follower_committed(self, tp: TopicPartition) -> None:
-        """Outside of a round, where a fetcher has it from the leader."""
-        if self.waiters:
-            self.waiters.changed(tp)
-            self.waiters.settle_outside(self._clock.monotonic_ms())
-
-    def _follower_flushed(self, log: Log) -> None:
-        follower = self.followers.get(log.tp)
-        if follower is None or follower.log is not log:
-            return
-        try:
-            follower.flushed()
-        finally:
-            if log.flush_due(self._clock.wall_ms()):
-                self._flushing.request(log)
-
-    def _flushed(self, log: Log) -> None:
-        leader = self.leaders.get(log.tp)
-        if leader is None or leader.log is not log:
-            self._follower_flushed(log)
-            return
-        try:
-            leader.advance()
-            self.waiters.changed(log.tp)
-        except Exception as fault:
-            # Nothing may come later that lets them answer.
-            self.waiters.give_up(log.tp, fault)
-        self.waiters.settle_outside(self._clock.monotonic_ms())
-        if log.flush_due(self._clock.wall_ms()):
-            # What was written while it ran asked for none, and nobody else may come to ask.
-            self._flushing.request(log)
-
-    def _flush_failed(self, log: Log, error: OSError | StorageFault) -> None:
-        if isinstance(error, StorageFault) and not error.directory_failed:
-            log_event.warning_limited("a flush has to wait", key=str(log.tp), partition=log.tp, reason=error)
-            leader = self.leaders.get(log.tp)
-            if leader is not None and leader.log is log and leader.advance():
-                # The records are certain, and only what stands beside them is not.
-                self.waiters.changed(log.tp)
-                self.waiters.settle_outside(self._clock.monotonic_ms())
-        elif self.directories.get(log.tp) is log:
-            # One that was deleted meanwhile has lost its files, which says nothing about the device.
-            self.fail_directory_of(log.tp, f"fsync failed: {error}")
 
     # -- failures
 
     def fail_directory_of(self, tp: TopicPartition, reason: str) -> None:
         """Takes the log directory that a partition is in offline, with all its partitions; the others go on."""
-        path = self.directories.directory_of(tp)
-        if path is not None:
-            self.fail_directory(path, reason)
+        self.directories.fail_directory_of(tp, reason)
 
     def fail_directory(self, path: str, reason: str) -> None:
         self.directories.fail_directory(path, reason)
@@ -660,35 +495,12 @@ class Replicas:
             log_event.error("partition is offline", partition=tp, reason=reason)
 
 
-class FileWork:
-    """Yielded by a change, which goes on when no worker has anything in hand that goes by these logs' folders."""
-
-    def __init__(self, rolls: Rolls, flushing: Flushing, found: Sequence[Log]) -> None:
-        self._rolls = rolls
-        self._flushing = flushing
-        self._found = found
-
-    def __call__(self) -> None:
-        """Where the caller waits for the disk itself nothing is in any worker's hand."""
-
-    async def wait(self) -> None:
-        await self._rolls.end(self._found)
-        running = self._flushing.of(self._found)
-        if running:
-            await asyncio.wait(running)
-
-
 def _is_older(state: PartitionState, role: Leader | Follower) -> bool:
     """Whether it is of a controller that was replaced, or of the present one from before a change that is known here:
     what a new controller says first, of what it found, may be overtaken by its answer to a leader's AlterPartition."""
     if state.controller_epoch < role.controller_epoch:
         return True
     return (state.leader_epoch, state.partition_epoch) < (role.epoch, role.partition_epoch)
-
-
-def _written(state: PartitionState) -> tuple[int, int]:
-    """Rises with each write of the state into the tree, whoever writes."""
-    return state.leader_epoch, state.partition_epoch
 
 
 def _note_epochs(role: Leader | Follower, state: PartitionState) -> None:

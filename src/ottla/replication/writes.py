@@ -68,7 +68,7 @@ class Writes:
         # Followers may read up to the log's end, so they wait for it and not for the high watermark.
         self._replicas.waiters.changed(leader.tp)
         if log.durability.is_due(log.config, self._clock.wall_ms()):
-            self._replicas.flush(log)
+            self._replicas.files.flush(log)
 
     def answered(self) -> None:
         """All requests of the round were answered: a partition whose write failed may be tried again."""

@@ -354,7 +354,7 @@ class Dispatcher:
             await asyncio.wait(tasks, timeout=seconds)
         for task in tasks:
             task.cancel()
-        await self._replicas.catch_up(seconds)
+        await self._replicas.files.catch_up(seconds)
         await asyncio.sleep(0)  # and so do these answers
 
 

@@ -52,7 +52,7 @@ class Appends:
             else:
                 self._not_staged(outcome, leader, error)
         except RollDue:
-            self._replicas.roll(leader)
+            self._replicas.files.roll(leader)
             unchecked.append(UncheckedBatch(tp, outcome, records, leader, is_looked_into=False))
         except (StorageFault, AppendRefused) as error:
             self._not_staged(outcome, leader, error)
@@ -89,7 +89,7 @@ class Appends:
                 return False
             self._not_staged(outcome, leader, error)
         except RollDue:
-            self._replicas.roll(leader)
+            self._replicas.files.roll(leader)
             return False
         except (StorageFault, AppendRefused) as error:
             self._not_staged(outcome, leader, error)

@@ -173,7 +173,7 @@ class AskedPartitions:
         one.due_ms = self._around.now_ms() + self._around.config.fetch_backoff_ms
         heapq.heappush(self._waiting, (one.due_ms, next(self._order), one))
         self.touch(one)
-        self._around.replicas.roll_log(log, rolled)
+        self._around.replicas.files.roll_log(log, rolled)
 
     def cut(
         self,
@@ -207,7 +207,7 @@ class AskedPartitions:
 
         one.state = FetchState.CUTTING
         self.touch(one)
-        self._around.replicas.cut(one.follower, cutting).add_done_callback(ended)
+        self._around.replicas.files.cut(one.follower, cutting).add_done_callback(ended)
 
     def broke(self, one: FetchedPartition, fault: BaseException) -> None:
         """A fault of ours: the partition is not fetched until its role changes, the others go on."""

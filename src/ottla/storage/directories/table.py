@@ -109,6 +109,12 @@ class DirectoryTable:
 
     # Faults
 
+    def fail_directory_of(self, partition: TopicPartition, reason: str) -> None:
+        """Takes the directory that a partition is in offline, where it has one."""
+        path = self.directory_of(partition)
+        if path is not None:
+            self.fail_directory(path, reason)
+
     def fail_directory(self, path: str, reason: str) -> list[TopicPartition]:
         """Takes a directory offline; returns the partitions that are offline with it. Again for the same: nothing."""
         directory = self._by_path[path]
