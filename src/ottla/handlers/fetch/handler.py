@@ -394,7 +394,7 @@ class FetchHandler(Participant):
 
     def _read_cold(self, wait: FetchWait, missing: Sequence[Missing]) -> None:
         """Has workers read where the logs' records lie; then it is looked at again."""
-        wait.reads_left -= 1
+        wait.reads_cold()
         self._metrics.cold_reads.value += 1
         if wait.began_ms is None:
             wait.began_ms = self._round.began_ms

@@ -106,7 +106,7 @@ class WatchedFetch(FetchWait):
         self._session_epoch = self.session.epoch
         self._deadline_ms = now_ms + wait_ms
         self._is_late = self._is_parked = self._again = False
-        self.reads_left = COLD_READS_MAX
+        self.reads_left, self.reader.waits = COLD_READS_MAX, False
         self.began_ms = None
         self.watched.on_mark = self._wake
 
@@ -268,7 +268,7 @@ class WatchedFetch(FetchWait):
             if not missing:
                 break
             let_go(reads)
-            self.reads_left -= 1
+            self.reads_cold()
             self.handler.services.metrics.cold_reads.value += 1
             yield ColdPause(self.handler.services.replicas.cold_reads, missing)
             reads = yield from self._reads()

@@ -149,7 +149,7 @@ class FetchReader:
 
     __slots__ = (
         *("_committed", "_is_refused", "_rack", "_reads_followers", "_services", "beat", "is_follower"),
-        *("replica_epoch", "replica_id"),
+        *("replica_epoch", "replica_id", "waits"),
     )
 
     def __init__(self, services: Services, request: FetchRequest, version: int, listener: str) -> None:
@@ -167,6 +167,8 @@ class FetchReader:
         #: A consumer that can be sent to another replica (version 11) may read there, where the configuration wants it.
         self._reads_followers = request.replica_id == CONSUMER and version >= _RACK_SINCE and selects_by_rack(services)
         self._rack = request.rack_id if self._reads_followers else ""
+        #: Whether workers have tried what it lacks: it is read in its place now, where a fault is met and answered.
+        self.waits = False
         #: Of a follower's session.
         self.beat: Beat | None = None
 
@@ -272,7 +274,7 @@ class FetchReader:
     def _read(self, read: PartitionRead, leader: Leader | Follower, max_bytes: int, *, whole_first_batch: bool) -> None:
         """Raises OffsetOutOfRange and StorageFault."""
         asked, log = read.asked, leader.log
-        read.missing = missing_producers(log)
+        read.missing = None if self.waits else missing_producers(log)
         if read.missing is not None:
             return
         self._note_offsets(read, leader)
@@ -287,12 +289,13 @@ class FetchReader:
                 raise OffsetOutsideLog(asked.fetch_offset, log.start_offset, log.end_offset)
             return
         end = self.limit(leader)
-        read.missing = missing_place(log, asked.fetch_offset, end)
+        read.missing = None if self.waits else missing_place(log, asked.fetch_offset, end)
         if read.missing is not None:
             return
         read.slice = log.read(asked.fetch_offset, limit, end, whole_first_batch=whole_first_batch)
         if self._committed and not self.is_follower:
-            read.missing = missing_aborted(log, asked.fetch_offset, read.slice, read.last_stable_offset)
+            if not self.waits:
+                read.missing = missing_aborted(log, asked.fetch_offset, read.slice, read.last_stable_offset)
             if read.missing is not None:
                 read.slice = None
                 return

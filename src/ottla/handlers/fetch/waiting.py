@@ -120,6 +120,11 @@ class FetchWait:
     def expire(self, now_ms: int) -> None:
         self.answer_now()
 
+    def reads_cold(self) -> None:
+        """Workers read for it what its logs lack; behind the last time nothing is left to them."""
+        self.reads_left -= 1
+        self.reader.waits = self.reads_left == 0
+
     def go_on_warm(self) -> None:
         """Workers have read what was missing."""
         if not self.first_try():
