@@ -10,7 +10,7 @@ from tests.replication.roles_world import NOW, RolesWorld
 from tests.storage.log_world import batch
 
 from ottla.config.log import LogConfig
-from ottla.replication.replicas import Replicas
+from ottla.replication.log_files import LogFiles
 from ottla.replication.waiters import Waiters
 from ottla.storage.log.flush import Flush
 from ottla.storage.log.log import Log
@@ -63,14 +63,14 @@ class FlushWorld(RolesWorld):
 
 @pytest.mark.parametrize("behind", [False, True])
 @pytest.mark.parametrize(
-    ("owner", "step"), [(Flush, "run"), (Log, "flushed"), (Replicas, "_flushed"), (Waiters, "settle")]
+    ("owner", "step"), [(Flush, "run"), (Log, "flushed"), (LogFiles, "_flushed"), (Waiters, "settle")]
 )
 def test_the_flush_that_was_asked_for_behind_a_failing_one_comes(
     owner: type, step: str, behind: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planted = once(getattr(owner, step), behind=behind)
     # What a world binds when it is made is planted before.
-    if owner is Replicas:
+    if owner is LogFiles:
         monkeypatch.setattr(owner, step, planted)
     world = FlushWorld()
     monkeypatch.setattr(owner, step, planted)
