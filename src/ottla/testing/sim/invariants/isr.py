@@ -94,8 +94,17 @@ class WeakIsr(Invariant):
     def replica_changed(self, cluster: Cluster, replica: Replica) -> None:
         tree = replica.partition.tree
         for leader in _presumed_leaders(replica):
-            is_late = cluster.forgets and tree is not None and tree.leader_epoch > leader.epoch
-            _check_members(self, leader, leader.isr & set(tree.isr) if is_late and tree is not None else leader.isr)
+            members: Iterable[int] = leader.isr
+            if tree is not None and tree.leader_epoch > leader.epoch:
+                members = [each for each in members if each in tree.isr or not _may_have_less(cluster, leader, each)]
+            _check_members(self, leader, members)
+
+
+def _may_have_less(cluster: Cluster, late: Replica, member: int) -> bool:
+    """Of a leader that does not know of its successors: a member that they have taken out may have come back empty, and
+    one that was moved away and back, which has a later role, begins anew."""
+    known = late.partition.replicas.get(member)
+    return cluster.forgets or (known is not None and known.epoch > late.epoch)
 
 
 class StrongIsr(Invariant):
