@@ -15,7 +15,7 @@ from tests.testing.sim.power_cycles import PowerCycles
 from ottla.coordination.journal import JournalFile
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.replication.leader import Leader
-from ottla.replication.replicas import Replicas
+from ottla.replication.log_files import LogFiles
 from ottla.storage.formats import epoch_checkpoint
 from ottla.storage.log.durability import Durability
 from ottla.storage.log.producers import snapshots
@@ -70,10 +70,10 @@ def repetitions_forgotten_by_a_start(patch: pytest.MonkeyPatch) -> None:
 
 
 def shown_shorter_after_a_start(patch: pytest.MonkeyPatch) -> None:
-    async def nothing(_: Replicas) -> None:
+    async def nothing(_: LogFiles) -> None:
         pass
 
-    patch.setattr(Replicas, "flush_found", nothing)
+    patch.setattr(LogFiles, "flush_found", nothing)
 
 
 #: With the first seed that finds it.

@@ -48,22 +48,25 @@ class OverrideTurns:
         self, requests: Sequence[ConfigChanges | ConfigOverrides], *, validate_only: bool
     ) -> list[ConfigResult]:
         mentions: Counter[ConfigTarget] = Counter()
-        changes = 0
         for piece in pieces(requests, AT_ONCE):
             mentions.update(request.resource for request in piece)
-            changes += sum(len(each.changes if isinstance(each, ConfigChanges) else each.overrides) for each in piece)
             await asyncio.sleep(0)
-        if changes > CHANGES_MAX:
-            # Kafka's controller writes no more at once: the whole request is refused.
-            raise Refusal(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
         results: list[ConfigResult] = []
         plans: list[_Plan] = []
+        changes = 0
         for piece in pieces(requests, AT_ONCE):
             for request in piece:
                 planned = self._planned(request, mentions[request.resource])
-                results.append(planned if isinstance(planned, ConfigResult) else ConfigResult(request.resource))
-                if isinstance(planned, _Plan) and planned.op is not None:
+                if isinstance(planned, ConfigResult):
+                    results.append(planned)
+                    continue
+                results.append(ConfigResult(request.resource))
+                changes += len(request.changes if isinstance(request, ConfigChanges) else request.overrides)
+                if planned.op is not None:
                     plans.append(planned)
+            if changes > CHANGES_MAX:
+                # Kafka's controller writes no more at once: the whole request is refused.
+                raise Refusal(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
             await asyncio.sleep(0)
         if validate_only:
             return results
