@@ -56,6 +56,19 @@ def until_whole(cluster: Cluster, topic: str) -> None:
     cluster.until(lambda: all(len(isr) == 3 for isr in cluster.isrs(topic)))
 
 
+def led_by(cluster: Cluster, topic: str) -> int:
+    """A broker that has just come may not know yet whose addresses there are, and names no leader."""
+    found = -1
+
+    def is_named() -> bool:
+        nonlocal found
+        found = cluster.leader(topic)
+        return found != -1
+
+    cluster.until(is_named)
+    return found
+
+
 def read_all(cluster: Cluster, topic: str) -> list[bytes]:
     found: list[bytes] = []
     with Consumer(bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest") as consumer:
@@ -135,7 +148,7 @@ def test_a_verifiable_producer_loses_nothing_when_its_leaders_are_killed(
     killed = cluster.kill_leader("verified")
     cluster.until(lambda: cluster.leader("verified") not in (-1, killed))
     until_whole(cluster, "verified")
-    cluster.restart(cluster.leader("verified"))
+    cluster.restart(led_by(cluster, "verified"))
     thread.join(SECONDS_MAX)
     events = [json.loads(line) for line in done[0].checked().splitlines() if line.startswith("{")]
     acknowledged = [int(event["value"]) for event in events if event["name"] == "producer_send_success"]

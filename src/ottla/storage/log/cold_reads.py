@@ -51,43 +51,41 @@ def missing_place(log: Log, offset: int, limit_offset: int) -> MissingPlace | No
     places = log.places
     if not log.staging.rolls_apart or not places.start_offset <= offset < min(limit_offset, places.end_offset):
         return None
-    wanted = [each for each in (offset, limit_offset) if each < places.end_offset and places.is_far(each)]
+    wanted = [
+        (each, segment)
+        for each in (offset, limit_offset)
+        if each < places.end_offset and (segment := places.far_segment(each)) is not None
+    ]
     return MissingPlace(log, wanted) if wanted else None
 
 
 class MissingPlace:
     """Segments that are to be opened, with their indexes and the batches in which offsets lie."""
 
-    def __init__(self, log: Log, offsets: Sequence[int]) -> None:
+    def __init__(self, log: Log, wanted: Sequence[tuple[int, Segment]]) -> None:
         self.log = log
-        self._offsets = tuple(offsets)
-        self._end_offset = log.end_offset
+        self._wanted = tuple(wanted)
         self._generation = log.durability.generation
-        self._twins = [(segment, segment.twin()) for segment in log.places.holding(offsets)]
-        #: What was found: the offset, the number of the twin, and the place.
+        self._twins = {segment: segment.twin() for _, segment in wanted}
+        #: What was found: the offset, the segment, and the place.
         self._found: list[tuple[int, Segment, BatchPlace]] = []
 
     def run(self) -> None:
         try:
-            for _, twin in self._twins:
+            for twin in self._twins.values():
                 twin.load()
-            for offset in self._offsets:
-                self._find(offset)
-        except (OSError, BadBatch, StorageFault):
-            return
-
-    def _find(self, offset: int) -> None:
-        for segment, twin in reversed(self._twins):
-            if twin.base_offset <= offset:
+            for offset, segment in self._wanted:
+                twin = self._twins[segment]
                 place = twin.locate(offset) if twin.size else None
                 if place is not None:
                     self._found.append((offset, segment, place))
-                return
+        except (OSError, BadBatch, StorageFault):
+            return
 
     def take(self) -> None:
         places = self.log.places
         is_same = self.log.durability.generation == self._generation and not self.log.is_abandoned
-        for segment, twin in self._twins:
+        for segment, twin in self._twins.items():
             if is_same and segment in places:
                 segment.adopt(twin)
             twin.close()

@@ -225,7 +225,10 @@ class Log:
         return (
             self.staging.rolls_apart
             and places.start_offset <= offset < min(limit_offset, places.end_offset)
-            and (places.is_far(offset) or (limit_offset < places.end_offset and places.is_far(limit_offset)))
+            and (
+                places.far_segment(offset) is not None
+                or (limit_offset < places.end_offset and places.far_segment(limit_offset) is not None)
+            )
         )
 
     def offset_for_timestamp(self, timestamp: int, limit_offset: int) -> TimestampOffset | None:

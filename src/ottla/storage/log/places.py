@@ -151,21 +151,30 @@ class Places:
                     return segment, place.position, place.size, place.next_offset
         return None
 
-    def is_far(self, offset: int) -> bool:
-        """Whether a disk may have to be waited for to find an offset that is below the log's end."""
+    def far_segment(self, offset: int) -> Segment | None:
+        """The segment for which a disk may have to be waited for to find an offset below the log's end; None: none.
+
+        It is not always the one in whose range the offset is: where compaction left a hole at that one's end, the batch
+        is in the next. What is found on the way is remembered.
+        """
         spot = self._spots.get(offset)
         if spot is not None and spot[2]:
-            return False
+            return None
         recent = self.recent
         if recent is not None and recent.offsets and offset >= recent.offsets[0]:
-            return False
-        segment = self.segments[max(bisect_right(self.bases, offset) - 1, 0)]
-        return segment.would_wait_for(offset)
-
-    def holding(self, offsets: Sequence[int]) -> list[Segment]:
-        """The segments in whose range these offsets are, rising."""
-        numbers = {max(bisect_right(self.bases, offset) - 1, 0) for offset in offsets}
-        return [self.segments[number] for number in sorted(numbers)]
+            return None
+        for segment in self.segments[max(bisect_right(self.bases, offset) - 1, 0) :]:
+            if segment.would_wait_for(offset):
+                return segment
+            if segment.size:
+                try:
+                    place = segment.locate(offset)
+                except (BadBatch, OSError, StorageFault):
+                    return None  # whoever reads meets it again, and says so
+                if place is not None:
+                    self.remember(offset, (segment, place.position, place.size, place.next_offset))
+                    return None
+        return None
 
     def aborted_are(self, first: int, last_exclusive: int, found: list[tuple[int, int]]) -> None:
         """A worker has looked for the aborted transactions of a range, for whoever asks for them next."""
