@@ -227,11 +227,21 @@ def test_a_topic_deleted(broker: InProcessBroker, topic: str, fill: Fill) -> Non
 def test_what_never_comes_is_given_up(broker: InProcessBroker, topic: str, fill: Fill) -> None:
     fill(broker.bootstrap, topic, 30)
     split = Split(Range(TopicPartition(topic, 0), 5, 12))
-    options = {"kafkaConsumer.pollTimeoutMs": 300, "kafka.fetch.max.wait.ms": 50}
+    options = {"kafkaConsumer.pollTimeoutMs": 2_000, "kafka.fetch.max.wait.ms": 50}
     with pytest.raises(DataLost, match=f"offsets 10 to 11 of {topic}-0 .* the log ends at offset 10 now"):
         read_all(settings_for(broker, topic, **options), [split])
     found = read_all(settings_for(broker, topic, **options, failOnDataLoss="false"), [split])
     assert [offset for _, offset, _ in found] == [5, 6, 7, 8, 9]
+
+
+def test_what_comes_too_late_is_not_taken_for_lost(broker: InProcessBroker, topic: str, fill: Fill) -> None:
+    fill(broker.bootstrap, topic, 30)
+    split = Split(Range(TopicPartition(topic, 0), 5, 12))
+    # The broker has offsets 5 to 9, and waits for more with them.
+    waits = {"kafka.fetch.min.bytes": 1_000_000, "kafka.fetch.max.wait.ms": 20_000}
+    settings = settings_for(broker, topic, **waits, **{"kafkaConsumer.pollTimeoutMs": 500}, failOnDataLoss="false")
+    with pytest.raises(ReadFailed, match=f"{topic}-0: nothing could be read at offset 5 for 0.5 s: no record came"):
+        read_all(settings, [split])
 
 
 def test_a_broker_that_is_away_for_a_while(broker: InProcessBroker, topic: str, fill: Fill) -> None:

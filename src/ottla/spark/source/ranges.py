@@ -275,10 +275,9 @@ class RangeReader:
         seconds = self._patience_ms / 1000
         if last is None:
             latest = (await Offsets(cluster, self._settings).latest([self._tp]))[self._tp]
-            if latest < self._split.until:
-                self._loss.lost(
-                    self._tp, max(offset, latest), self._split.until, f"the log ends at offset {latest} now"
-                )
+            # Not where there are records from this offset on, which did not come in time.
+            if latest <= offset:
+                self._loss.lost(self._tp, offset, self._split.until, f"the log ends at offset {latest} now")
                 return
         why = "no record came" if last is None else f"it was tried again and again: {last}"
         raise ReadFailed(
