@@ -45,8 +45,10 @@ DONE: Final = "DONE"
 _REPLICAS_MAX: Final = 3
 #: Small ones are compacted soon, so that a reader that begins has little to read: Kafka's least.
 _SEGMENT_BYTES: Final = "1048576"
-#: Between two looks at the position while the end of the topic is read.
+#: Between two looks: at the position while the end of the topic is read, and for the topic at a broker.
 _POLL_MS: Final = 100
+#: Until every broker has heard of a topic that was made.
+_HEARD_SECONDS_MAX: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,14 +202,28 @@ async def _have_topic(admin: Admin) -> None:
         await admin.describe_topic(LEDGER_TOPIC)
     except UnknownTopicOrPartition:
         await _create_topic(admin)
-    resource = ConfigResource.topic(LEDGER_TOPIC)
-    configs = await admin.describe_configs([resource], names=["cleanup.policy"])
-    policy = configs[resource]["cleanup.policy"].value
+    policy = await _cleanup_policy(admin)
     if policy != "compact":
         raise LedgerFault(
             f"topic {LEDGER_TOPIC} has cleanup.policy={policy}, so that what it knows of queries would vanish: "
             "set it to compact"
         )
+
+
+async def _cleanup_policy(admin: Admin) -> str | None:
+    """Of a topic that is there: a broker that has just come, or that was not asked to make it, may hear of it later."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _HEARD_SECONDS_MAX
+    resource = ConfigResource.topic(LEDGER_TOPIC)
+    while True:
+        try:
+            configs = await admin.describe_configs([resource], names=["cleanup.policy"])
+        except UnknownTopicOrPartition:
+            if loop.time() > deadline:
+                raise
+            await asyncio.sleep(_POLL_MS / 1000)
+        else:
+            return configs[resource]["cleanup.policy"].value
 
 
 async def _create_topic(admin: Admin) -> None:
