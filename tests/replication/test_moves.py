@@ -120,10 +120,12 @@ def test_before_a_copy_takes_over_a_worker_has_flushed_it(monkeypatch: pytest.Mo
     assert unflushed == [0] * PARTITIONS
 
 
-def test_nothing_of_a_change_over_waits_for_the_disk_in_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = MovingWorld()
-    in_worker, in_loop = [False], list[str]()
-    plain_thread = type(world.ports.workers).thread
+@pytest.fixture
+def in_loop(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What waits for the disk and is not done by a worker."""
+    in_worker, found = [False], list[str]()
+    ports = RolesWorld().ports
+    plain_thread = type(ports.workers).thread
 
     def thread(workers: object, work: Callable[[], object]) -> object:
         def marked() -> object:
@@ -140,15 +142,20 @@ def test_nothing_of_a_change_over_waits_for_the_disk_in_the_loop(monkeypatch: py
 
         def call(*args: object, **names: object) -> object:
             if not in_worker[0]:
-                in_loop.append(name)
+                found.append(name)
             return plain(*args, **names)
 
         monkeypatch.setattr(of, name, call)
 
-    monkeypatch.setattr(type(world.ports.workers), "thread", thread)
-    watched(type(world.ports.disk), "rename")
-    watched(type(world.ports.disk), "sync_directory")
-    watched(type(world.ports.disk.open("/data/a/any", create=True)), "sync")
+    monkeypatch.setattr(type(ports.workers), "thread", thread)
+    for name in ("rename", "remove", "sync_directory"):
+        watched(type(ports.disk), name)
+    watched(type(ports.disk.open("/data/a/any", create=True)), "sync")
+    return found
+
+
+def test_nothing_of_a_change_over_waits_for_the_disk_in_the_loop(in_loop: list[str]) -> None:
+    world = MovingWorld()
 
     async def work() -> None:
         target = world.elsewhere(TP)
@@ -157,8 +164,40 @@ def test_nothing_of_a_change_over_waits_for_the_disk_in_the_loop(monkeypatch: py
         await world.replicas.changes_end()
         assert world.replicas.directories.directory_of(TP) == target
 
+    in_loop.clear()
     world.ports.loop.run_until_complete(work())
     assert in_loop == []
+
+
+def test_nor_does_a_copy_that_begins_anew(in_loop: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retention overtakes the copy, and so does the log's start before there is one."""
+    world = MovingWorld()
+    log = world.leader.log
+    log.advance_start(3, log.end_offset)
+    plain, overtaken = FutureLog.copy_step, list[int]()
+
+    def step(move: FutureLog, max_bytes: int) -> int:
+        copied = plain(move, max_bytes)
+        if copied and not overtaken:
+            overtaken.append(move.log.end_offset)
+            log.advance_start(20, log.end_offset)
+        return copied
+
+    monkeypatch.setattr(FutureLog, "copy_step", step)
+
+    async def work() -> None:
+        target = world.elsewhere(TP)
+        await world.replicas.change(world.replicas.moves.starting(TP, target))
+        await asyncio.sleep(1)
+        await world.replicas.changes_end()
+        assert world.replicas.directories.directory_of(TP) == target
+
+    in_loop.clear()
+    world.ports.loop.run_until_complete(work())
+    assert in_loop == []
+    assert 3 < overtaken[0] < 20
+    moved = world.leader.log
+    assert (moved.start_offset, moved.end_offset) == (20, 30)
 
 
 def test_while_a_copy_takes_over_nothing_is_appended_and_all_is_read() -> None:

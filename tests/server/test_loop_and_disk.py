@@ -14,14 +14,20 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.handlers.frames import fetch
 from tests.server.conftest import BrokerThread
 from tests.server.watched_disk import watched
 
 from ottla.broker.broker import Broker
 from ottla.client.sync import Admin, Consumer, Producer
 from ottla.config import Config
-from ottla.model import TopicPartition
+from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.real import real_ports
+from ottla.protocol.generated.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    TopicRequest,
+)
 
 _OPEN_FILE: Final = "a file that is open: the system's memory takes it, or has it"
 _ASKS: Final = "asks whether it would wait, so as not to"
@@ -38,8 +44,9 @@ ALLOWED: Final = {
     ("read", "storage.log.reader.Slice.read"): _OPEN_FILE,
     ("read", "storage.log.indexes.time_lookup._arguments"): _OPEN_FILE,
     ("is_cold", "storage.log.cold_reads.is_warm"): _ASKS,
-    ("is_cold", "storage.log.indexes.indexed_file.IndexedFile.would_wait_for"): _ASKS,
+    ("is_cold", "storage.log.indexes.indexed_file.IndexedFile.would_wait_for.<locals>.<genexpr>"): _ASKS,
     ("is_cold", "storage.log.indexes.time_lookup._warm"): _ASKS,
+    ("is_cold", "storage.log.indexes.time_lookup._WarmAhead.goes_to"): _ASKS,
     ("open", "storage.log.indexes.indexed_file.IndexedFile.found.<locals>.<lambda>"): (
         "the first segment of a log, which was made a moment ago: its name and its inode are in memory"
     ),
@@ -126,6 +133,15 @@ def test_what_clients_do_asks_the_disk_for_nothing_that_waits(broker: WatchedBro
     assert {asked for asked in broker.asked if asked not in ALLOWED} == set()
 
 
+def producers_of(broker: BrokerThread, topic: str) -> int:
+    """How many the partition's leader knows."""
+    asked = DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=[0])])
+    with broker.connect() as peer:
+        ((found,),) = [each.partitions for each in peer.ask(asked, 0, DescribeProducersResponse).topics]
+    assert found.error_code == 0
+    return len(found.active_producers)
+
+
 def use_again(address: str) -> None:
     """What clients do with logs of an earlier life: nothing of them is in memory."""
     with Admin(bootstrap_servers=address) as admin:
@@ -146,5 +162,18 @@ def test_what_was_there_at_a_start_is_opened_and_read_by_workers(tmp_path: Path)
     with serving(tmp_path) as broker:
         use(f"127.0.0.1:{broker.port}")
     with serving(tmp_path) as broker:
+        assert producers_of(broker, "timed") == 1
         use_again(f"127.0.0.1:{broker.port}")
         assert {asked for asked in broker.asked if asked not in ALLOWED or asked[0] == "open"} == set()
+
+
+def test_a_segment_that_workers_cannot_open_is_said_by_the_fetch(tmp_path: Path) -> None:
+    with serving(tmp_path) as broker:
+        use(f"127.0.0.1:{broker.port}")
+    with serving(tmp_path) as broker:
+        (log,) = [log for log in broker.look(lambda broker: broker.logs()) if log.tp.topic == "flushed"]
+        Path(log.segments[1].path()).unlink()
+        with broker.connect() as peer:
+            found = fetch(peer, log.segments[1].base_offset, topic="flushed")
+        assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert {asked for asked in broker.asked if asked[0] == "open"} == set()

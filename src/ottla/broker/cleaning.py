@@ -38,6 +38,7 @@ from ottla.storage.cleaner.rounds import (
     clean_log,
 )
 from ottla.storage.errors import StorageFault
+from ottla.storage.log.cold_reads import missing_producers
 from ottla.storage.log.log import Log
 from ottla.storage.log.retention import Removal
 
@@ -171,6 +172,9 @@ class Cleaning:
         if not log.config.is_compacted or role is None or self._replicas.directories.get(tp) is not log:
             return None
         try:
+            yield from _reading_producers(log)
+            if self._replicas.directories.get(tp) is not log:
+                return None
             unstable = log.first_unstable(role.high_watermark)
             stable = role.high_watermark if unstable is None else min(unstable, role.high_watermark)
             return (yield from self._while_current(log, looking_for_dirt(log, stable, self._clock.wall_ms())))
@@ -326,3 +330,12 @@ def _worker_for(disk: Disk) -> Worker:
 
     # Another process cannot open what is in this one's memory.
     return ProcessWorker() if isinstance(disk, RealDisk) else ThreadWorker(disk)
+
+
+def _reading_producers(log: Log) -> DiskSteps[None]:
+    """Behind a start the cleaner may be the first to ask for them. Raises StorageFault."""
+    while (missing := missing_producers(log)) is not None:
+        yield missing.run
+        missing.take()
+        if missing.fault is not None:
+            raise missing.fault

@@ -10,6 +10,7 @@ from typing import Final
 
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.topic_partitions import leader_for
+from ottla.handlers.calls.turns import PausingSteps
 from ottla.model import ErrorCode, topic_name_fault
 from ottla.protocol.generated.describe_producers import (
     DescribeProducersRequest,
@@ -22,6 +23,7 @@ from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation
 from ottla.steps import Steps, taken
 from ottla.storage.errors import StorageFault
+from ottla.storage.log.cold_reads import ColdPause, missing_producers
 
 #: In one answer, repeated ones included: 20 MB of it, and 60 MB of objects until it is written. Only what one partition
 #: has is answered, however much it is.
@@ -40,7 +42,7 @@ _TOPICS_A_STEP: Final = 32
 _PRODUCERS_A_STEP: Final = 64
 
 
-def handle(call: Call, request: DescribeProducersRequest) -> Steps[DescribeProducersResponse]:
+def handle(call: Call, request: DescribeProducersRequest) -> PausingSteps[DescribeProducersResponse]:
     answer = _ProducersAnswer(call)
     topics: list[TopicResponse] = []
     for some in taken(request.topics, _TOPICS_A_STEP):
@@ -50,9 +52,9 @@ def handle(call: Call, request: DescribeProducersRequest) -> Steps[DescribeProdu
                 for index in piece:
                     told = yield from answer.partition(topic.name, index)
                     partitions.append(told)
-                yield
+                yield None
             topics.append(TopicResponse(name=topic.name, partitions=partitions))
-        yield
+        yield None
     return DescribeProducersResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
 
 
@@ -72,7 +74,7 @@ class _ProducersAnswer:
         self._is_full = False
         self._nobody: list[ProducerState] = []
 
-    def partition(self, topic: str, index: int) -> Steps[PartitionResponse]:
+    def partition(self, topic: str, index: int) -> PausingSteps[PartitionResponse]:
         of_topic = self._short.get(topic)
         if of_topic is not None and (known := of_topic.get(index)) is not None:
             return known
@@ -84,6 +86,7 @@ class _ProducersAnswer:
             if self._is_full:
                 return self._without(topic, index, ErrorCode.POLICY_VIOLATION, TOO_MANY)
             try:
+                yield from _known_producers(self._call, leader)
                 producers = yield from _producers(leader)
             except StorageFault as fault:
                 return self._without(topic, index, ErrorCode.KAFKA_STORAGE_ERROR, str(fault))
@@ -112,6 +115,14 @@ def _leader(call: Call, topic: str, partition: int) -> Leader | ErrorCode:
     if topic_name_fault(topic) is not None:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     return leader_for(call, topic, partition, Operation.READ)
+
+
+def _known_producers(call: Call, leader: Leader) -> PausingSteps[None]:
+    """Behind a start a worker reads them first. Raises StorageFault."""
+    while (missing := missing_producers(leader.log)) is not None:
+        yield ColdPause(call.services.replicas.cold_reads, [missing])
+        if missing.fault is not None:
+            raise missing.fault
 
 
 def _producers(leader: Leader) -> Steps[list[ProducerState]]:

@@ -35,7 +35,7 @@ from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation
 from ottla.steps import Steps, pieces, taken
 from ottla.storage.errors import StorageFault
-from ottla.storage.log.cold_reads import Missing, missing_producers
+from ottla.storage.log.cold_reads import missing_producers
 from ottla.storage.log.indexes.time_lookup import FromDisk, Lookup, LookupPause, LookupStep, TimestampOffset
 
 LATEST: Final = -1
@@ -237,8 +237,8 @@ def _partition(
     answer = ListOffsetsPartitionResponse(partition_index=partition.partition_index)
     try:
         find = partial(_find_as, leader, partition.timestamp, committed, is_consumer=request.replica_id == _CONSUMER)
-        missing = missing_producers(leader.log) if committed else None
-        found = find() if missing is None else _behind(missing, leader, partition.timestamp, find)
+        is_cold = committed and missing_producers(leader.log) is not None
+        found = _behind(leader, partition.timestamp, find) if is_cold else find()
         if isinstance(found, Generator):
             found = lookups.begin(leader, found, answers)
     except StorageFault:
@@ -270,10 +270,13 @@ def _find_as(leader: Leader, timestamp: int, committed: bool, *, is_consumer: bo
     return _find(leader, timestamp, leader.last_stable_offset if committed else leader.high_watermark)
 
 
-def _behind(missing: Missing, leader: Leader, timestamp: int, find: Callable[[], Found | Lookup | None]) -> Lookup:
+def _behind(leader: Leader, timestamp: int, find: Callable[[], Found | Lookup | None]) -> Lookup:
     """The same once a worker has read what is to be known of open transactions."""
-    yield FromDisk(missing.run)
-    missing.take()
+    while (missing := missing_producers(leader.log)) is not None:
+        yield FromDisk(missing.run)
+        missing.take()
+        if missing.fault is not None:
+            raise missing.fault
     found = find()
     if isinstance(found, Generator):
         return (yield from found)

@@ -7,6 +7,7 @@ from typing import Final
 from ottla.ports import Workers
 from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT, header_fields
 from ottla.storage.errors import OffsetOutsideLog, StorageFault
+from ottla.storage.log.cold_reads import missing_place
 from ottla.storage.log.log import Log
 
 #: Read at once: the reader works through a piece without a pause.
@@ -18,6 +19,11 @@ _LAST_DELTA: Final = header_fields("last_offset_delta")
 
 async def read_piece(log: Log, offset: int, end: int, bytes_max: int, workers: Workers) -> bytes:
     """What begins at the offset, not yet cut to whole batches; nothing where the log does not have it any more."""
+    while (missing := missing_place(log, offset, end)) is not None:
+        await workers.thread(missing.run)
+        missing.take()
+        if missing.fault is not None:
+            raise missing.fault
     try:
         found = log.read(offset, min(_PIECE_BYTES_MAX, bytes_max), end)
     except OffsetOutsideLog:

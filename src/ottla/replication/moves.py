@@ -28,7 +28,7 @@ from ottla.storage.directories.errors import DirectoryError
 from ottla.storage.directories.moving import FutureLog
 from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.errors import CorruptLog, OffsetOutsideLog, RollDue, StorageFault
-from ottla.storage.log.cold_reads import Warmth, is_warm
+from ottla.storage.log.cold_reads import ColdReads, Warmth, is_warm
 from ottla.storage.log.flush import Flush
 from ottla.storage.log.log import Log
 
@@ -90,6 +90,7 @@ class Moves:
         workers: Workers,
         clock: Clock,
         owner: MovesOwner,
+        cold_reads: ColdReads,
         roll_log: Callable[[Log, Rolled], None],
         remove_later: Callable[[FolderRemoval], None],
     ) -> None:
@@ -97,6 +98,7 @@ class Moves:
         self._workers = workers
         self._clock = clock
         self._owner = owner
+        self._cold_reads = cold_reads
         #: Has a worker make a log's next segment.
         self._roll_log = roll_log
         self._remove_later = remove_later
@@ -185,6 +187,13 @@ class Moves:
             if not move.is_level and self.quota.is_exceeded:
                 self._schedule(tp, _THROTTLED_S)
                 return
+            if move.is_void:
+                self._change(tp, self._starting_over(tp, move))
+                return
+            missing = move.missing()
+            if missing is not None:
+                self._cold_reads.read([missing], lambda: self._was_read(tp, missing.fault))
+                return
             piece = move.next_piece(step_bytes)
             if not unflushed.is_warmed and not is_warm(move.source, piece):
                 unflushed.is_warmed = True
@@ -201,13 +210,22 @@ class Moves:
             if not unflushed.is_little:
                 self._flush(tp, move, unflushed)
                 return
-            changed = asyncio.ensure_future(self._owner.change(self._changing_over(tp, move)))
-            self.changing[tp] = changed
-            changed.add_done_callback(lambda changed: self._changed_over(tp, changed))
+            self._change(tp, self._changing_over(tp, move))
         except RollDue:
             self._roll_log(move.log, lambda fault: self._rolled(tp, fault))
         except (OffsetOutsideLog, CorruptLog, DirectoryError, StorageFault, OSError) as fault:
             self._met(tp, fault)
+
+    def _change(self, tp: TopicPartition, steps: DiskSteps[None]) -> None:
+        changed = asyncio.ensure_future(self._owner.change(steps))
+        self.changing[tp] = changed
+        changed.add_done_callback(lambda changed: self._changed(tp, changed))
+
+    def _was_read(self, tp: TopicPartition, fault: StorageFault | None) -> None:
+        if fault is None:
+            self._schedule(tp, 0)
+        else:
+            self._wait(tp, fault)
 
     def _rolled(self, tp: TopicPartition, fault: StorageFault | None) -> None:
         move = self._directories.future(tp)
@@ -228,11 +246,15 @@ class Moves:
         else:
             self._failed(tp, fault)
 
+    def _starting_over(self, tp: TopicPartition, move: FutureLog) -> DiskSteps[None]:
+        if not self._is_closed and self._directories.future(tp) is move and not move.log.is_rolling:
+            yield from move.starting_over()
+
     def _changing_over(self, tp: TopicPartition, move: FutureLog) -> DiskSteps[None]:
         staging = move.source.staging
         if self._is_closed or self._directories.future(tp) is not move or staging.waits_for is not None:
             return
-        if move.source.is_rolling or move.log.is_rolling:
+        if move.source.is_rolling or move.log.is_rolling or move.is_void:
             return  # its next turn comes behind that
         origin = self._directories.home_of(tp)
         assert origin is not None
@@ -254,7 +276,7 @@ class Moves:
         removal = yield from self._directories.leaving(tp, origin)
         self._remove_later(removal)
 
-    def _changed_over(self, tp: TopicPartition, changed: asyncio.Future[None]) -> None:
+    def _changed(self, tp: TopicPartition, changed: asyncio.Future[None]) -> None:
         del self.changing[tp]
         if not changed.cancelled() and isinstance(fault := changed.exception(), Exception):
             self._met(tp, fault)

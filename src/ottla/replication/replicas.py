@@ -87,7 +87,7 @@ class Replicas:
         #: For metrics.
         self.traffic = TrafficByTopic()
         self.files = LogFiles(self.leaders, self.followers, directories, waiters, workers, clock, self.change_apart)
-        self.moves = Moves(directories, workers, clock, self, self.files.roll_log, remove_later)
+        self.moves = Moves(directories, workers, clock, self, self.cold_reads, self.files.roll_log, remove_later)
 
     def open(self, owner: ReplicaOwner, listeners: Sequence[RoleListener]) -> None:
         """Before any role. Listeners are called in their order; they and the owner stand on what stands on this."""

@@ -20,7 +20,7 @@ from ottla.handlers.calls.call import Call, Services
 from ottla.handlers.calls.later import Later
 from ottla.handlers.calls.letting_go import LONG_BYTES, Parts
 from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, Peer, RequestBuffer
-from ottla.handlers.calls.turns import SLICE_MS, STEPS_A_LOOK, JobResult
+from ottla.handlers.calls.turns import SLICE_MS, STEPS_A_LOOK, JobResult, PausingSteps, behind
 from ottla.handlers.commit.recognised import RecognisedCommits
 from ottla.handlers.fetch.handler import FetchHandler
 from ottla.handlers.produce.handler import ProduceHandler
@@ -137,7 +137,7 @@ class Dispatcher:
         steps = self._finished(header, self._handled(self._call(connection, header), header, frame, position))
         self._go_on(connection, header, steps, self._clock.monotonic_ms(), end - start)
 
-    def _handled(self, call: Call, header: RequestHeader, frame: Buffer, position: int) -> Steps[Any]:
+    def _handled(self, call: Call, header: RequestHeader, frame: Buffer, position: int) -> PausingSteps[Any]:
         key = header.api_key
         if key not in PATIENT and key not in CONTROL:  # whose answers are short
             yield from self._room()
@@ -155,7 +155,7 @@ class Dispatcher:
             yield from parts.let_go()
         return result
 
-    def _finished(self, header: RequestHeader, steps: Steps[Any]) -> Steps[Any]:
+    def _finished(self, header: RequestHeader, steps: PausingSteps[Any]) -> PausingSteps[Any]:
         """The answer in bytes, where it is known when the handler has ended."""
         if header.api_key in CONTROL:  # clients that leave their answers untaken hold no controller up
             result = yield from _known((yield from steps))
@@ -175,12 +175,12 @@ class Dispatcher:
             yield from parts.let_go()
         return answer
 
-    def _room(self) -> Steps[None]:
+    def _room(self) -> PausingSteps[None]:
         """What others have not taken of their answers leaves room for a long one."""
         while not self._memory.has_room:
-            yield self._memory  # type: ignore[misc]  # what drives the steps knows what to do with it
+            yield self._memory
 
-    def _as_there_is_room(self, steps: Steps[Any]) -> Steps[Any]:
+    def _as_there_is_room(self, steps: PausingSteps[Any]) -> PausingSteps[Any]:
         """Work that is long makes a long answer: while there is no room for that, nothing of it is gathered either.
 
         What answers are made from takes more memory than they do, and thousands may wait.
@@ -190,7 +190,7 @@ class Dispatcher:
                 for _ in range(STEPS_A_LOOK):
                     yield next(steps)
                 while not self._memory.has_room:
-                    yield self._memory  # type: ignore[misc]  # what drives the steps knows what to do with it
+                    yield self._memory
         except StopIteration as end:
             return end.value
         finally:
@@ -214,7 +214,7 @@ class Dispatcher:
         )
         return call
 
-    def _work(self, connection: Peer, header: RequestHeader, steps: Steps[Any], started_ms: int) -> bool:
+    def _work(self, connection: Peer, header: RequestHeader, steps: PausingSteps[Any], started_ms: int) -> bool:
         """A request that may be long: what does not end in its first slice goes on in turns with others.
 
         The first slices of a round end together: a hundred requests that each take less than one would else hold up
@@ -227,10 +227,12 @@ class Dispatcher:
         ended = self._turns.slice(steps, self.round.began_ms + SLICE_MS)
         if isinstance(ended, JobResult):
             return self._take(connection, header, ended.result, started_ms, in_steps=True)
-        self._go_on(connection, header, steps, started_ms, 0)
+        self._go_on(connection, header, behind(ended, steps), started_ms, 0)
         return False
 
-    def _go_on(self, connection: Peer, header: RequestHeader, steps: Steps[Any], started_ms: int, size: int) -> None:
+    def _go_on(
+        self, connection: Peer, header: RequestHeader, steps: PausingSteps[Any], started_ms: int, size: int
+    ) -> None:
         def done(result: Any) -> None:
             if self._take(connection, header, result, started_ms, in_steps=True):
                 connection.finish()
@@ -285,7 +287,7 @@ class Dispatcher:
                 steps = self._finished(header, response if is_made_in_steps else _nothing_more(response))
                 ended = self._turns.slice(steps)
                 if not isinstance(ended, JobResult):
-                    self._go_on(connection, header, steps, started_ms, 0)
+                    self._go_on(connection, header, behind(ended, steps), started_ms, 0)
                     return
                 response = ended.result
             if isinstance(response, Message):
@@ -358,7 +360,7 @@ class Dispatcher:
         await asyncio.sleep(0)  # and so do these answers
 
 
-def _known(result: Any) -> Steps[Any]:
+def _known(result: Any) -> PausingSteps[Any]:
     """What a handler has returned, where that is known by now: the steps that make it are done."""
     if type(result) is GeneratorType:
         result = yield from result

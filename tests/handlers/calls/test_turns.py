@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from ottla.handlers.calls.turns import LARGE_AT_ONCE, SMALL_AT_ONCE, SMALL_BYTES_MAX, STEPS_A_LOOK, JobResult, Turns
+from ottla.handlers.calls.turns import (
+    LARGE_AT_ONCE,
+    SMALL_AT_ONCE,
+    SMALL_BYTES_MAX,
+    STEPS_A_LOOK,
+    JobResult,
+    Turns,
+    behind,
+)
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from ottla.steps import Steps, at_once, pieces
 
@@ -412,3 +420,26 @@ def test_work_that_gives_itself_up_is_freed_in_turns_too(room: Room) -> None:
     freed = asyncio.run(scenario())
     assert Held.freed == count
     assert max(freed) < count
+
+
+def test_a_pause_that_ends_the_first_slice_is_waited_for() -> None:
+    room, gate = Room(), Gate()
+
+    def waiting() -> Generator[Any, None, str]:
+        while not gate.open:
+            yield gate
+        return "went on"
+
+    async def work() -> None:
+        steps = waiting()
+        room.begin(behind(room.turns.slice(steps), steps))  # type: ignore[arg-type]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert len(gate.waiting) == 1
+        assert room.ended == []
+        gate.let_go()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert room.ended == ["went on"]
+
+    asyncio.run(work())

@@ -17,13 +17,16 @@ from tests.storage.cleaner.cleaning import (
     put_keyed,
     records_of,
 )
-from tests.storage.log_world import NOW, World
+from tests.storage.cold_disk import ColdDisk
+from tests.storage.log_world import NOW, World, marker, put
 
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.records.record import decode_batch
+from ottla.storage.cleaner.dirt import Dirt
 from ottla.storage.cleaner.faults import PassInterrupted
-from ottla.storage.cleaner.rounds import Step, Steps, done_here
+from ottla.storage.cleaner.rounds import InTurns, Step, Steps, clean_log, done_here
 from ottla.storage.errors import OffsetOutsideLog
+from ottla.storage.log.append import Origin
 from ottla.storage.log.log import Log
 from ottla.storage.log.opening.open_log import open_log
 
@@ -293,3 +296,32 @@ def test_offsets_of_segments_do_not_change() -> None:
     assert log.segments[0].base_offset == 0
     assert log.segments[-1].base_offset == bases[-1]
     assert [header.base_offset for header, _ in batches_of(log)] == [each.offset for each in records_of(log)]
+
+
+def test_aborted_transactions_are_read_by_a_worker() -> None:
+    """There may be a million."""
+    world = compacted_world(config=CONFIG)
+    log = world.open()
+    for number in range(20):
+        put_keyed(log, (b"k%d" % (number % 3), b"v%d" % number), producer=(1, 0, number), transactional=True)
+        if number % 2:
+            put(log, marker(1, 0, aborts=True), origin=Origin.COORDINATOR)
+    world.close(log)
+    disk = world.disk = ColdDisk(world.disk)  # type: ignore[assignment]
+    cleaner = Cleaner(world)
+    log = world.open()
+    log.staging.roll_apart()
+    _, end = log.producers, log.segments[-1].base_offset
+    with disk.loop():  # type: ignore[attr-defined]
+        steps = clean_log(log, Dirt(0, end, 0, 0, 0, False), cleaner.surrounding())
+        with suppress(StopIteration):
+            step = next(steps)
+            while True:
+                if isinstance(step, InTurns):
+                    result = run(step)
+                else:
+                    with disk.worker():  # type: ignore[attr-defined]
+                        result = run(step)
+                step = steps.send(result)
+    assert disk.waited == []  # type: ignore[attr-defined]
+    assert min(each.offset for each in records_of(log)) >= end

@@ -55,6 +55,16 @@ class Pause(Protocol):
     def wait(self, resume: Callable[[], None]) -> None: ...
 
 
+#: Work in steps that may have to wait between two of them.
+PausingSteps = Generator[Pause | None, None, T]
+
+
+def behind(pause: Pause | None, steps: PausingSteps[T]) -> PausingSteps[T]:
+    """The rest of work that has had its first slice, which may have ended with a pause."""
+    yield pause
+    return (yield from steps)
+
+
 class Job:
     """Work that has not ended in its first slice, and the call-backs that want its result."""
 
@@ -63,7 +73,7 @@ class Job:
     def __init__(
         self,
         line: Line,
-        steps: Generator[Pause | None, None, Any],
+        steps: PausingSteps[Any],
         done: Callable[[Any], None],
         failed: Callable[[Exception], None],
     ) -> None:
@@ -126,7 +136,7 @@ class Turns:
         """Whether as many small requests are in progress as may be."""
         return len(self._small.begun) >= SMALL_AT_ONCE
 
-    def slice(self, steps: Generator[Pause | None, None, Any], ends_ms: int | None = None) -> JobResult | Pause | None:
+    def slice(self, steps: PausingSteps[Any], ends_ms: int | None = None) -> JobResult | Pause | None:
         """Goes on with a piece of work for one slice, or until then; None where it has not ended. A few steps are done
         in any case. Raises what the work raises."""
         if ends_ms is None:
@@ -145,7 +155,7 @@ class Turns:
 
     def go_on(
         self,
-        steps: Generator[Pause | None, None, T],
+        steps: PausingSteps[T],
         done: Callable[[T], None],
         failed: Callable[[Exception], None],
         size: int = 0,

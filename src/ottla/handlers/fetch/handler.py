@@ -363,7 +363,7 @@ class FetchHandler(Participant):
     def settle(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
         """Answers, and lets the connection go on; what is not in memory is brought there by a worker first."""
         missing = [read.missing for read in reads if read.missing is not None]
-        if missing and wait.reads_left > 0:
+        if missing:
             self._read_cold(wait, missing)
             return
         cold = [read.slice for read in reads if read.slice is not None and read.is_cold]
@@ -394,7 +394,6 @@ class FetchHandler(Participant):
 
     def _read_cold(self, wait: FetchWait, missing: Sequence[Missing]) -> None:
         """Has workers read where the logs' records lie; then it is looked at again."""
-        wait.reads_cold()
         self._metrics.cold_reads.value += 1
         if wait.began_ms is None:
             wait.began_ms = self._round.began_ms
@@ -404,7 +403,7 @@ class FetchHandler(Participant):
             if wait.peer.closed:
                 return
             try:
-                wait.go_on_warm()
+                wait.go_on_warm(missing)
             except Exception as fault:
                 self.end(wait.peer, fault)
 

@@ -106,7 +106,8 @@ class WatchedFetch(FetchWait):
         self._session_epoch = self.session.epoch
         self._deadline_ms = now_ms + wait_ms
         self._is_late = self._is_parked = self._again = False
-        self.reads_left, self.reader.waits = COLD_READS_MAX, False
+        self.reads_left, self.reader.gives_up = COLD_READS_MAX, False
+        self.reader.were_read(())
         self.began_ms = None
         self.watched.on_mark = self._wake
 
@@ -263,14 +264,11 @@ class WatchedFetch(FetchWait):
     def steps(self) -> InSteps:
         """The answer's frame; None where the fetch is to wait on."""
         reads = yield from self._reads()
-        while reads is not None and self.reads_left > 0:
-            missing = [read.missing for read in reads if read.missing is not None]
-            if not missing:
-                break
+        while reads is not None and (missing := [read.missing for read in reads if read.missing is not None]):
             let_go(reads)
-            self.reads_cold()
             self.handler.services.metrics.cold_reads.value += 1
             yield ColdPause(self.handler.services.replicas.cold_reads, missing)
+            self.cold_was_read(missing)
             reads = yield from self._reads()
         if reads is None:
             return None

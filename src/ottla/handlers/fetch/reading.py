@@ -25,6 +25,7 @@ from ottla.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.steps import Steps
 from ottla.storage.errors import OffsetOutsideLog, StorageFault
 from ottla.storage.log.cold_reads import Missing, is_warm, missing_aborted, missing_place, missing_producers
+from ottla.storage.log.log import Log
 from ottla.storage.log.reader import Slice
 
 log_event = logs.logger("handlers")
@@ -149,7 +150,7 @@ class FetchReader:
 
     __slots__ = (
         *("_committed", "_is_refused", "_rack", "_reads_followers", "_services", "beat", "is_follower"),
-        *("replica_epoch", "replica_id", "waits"),
+        *("_unreadable", "gives_up", "replica_epoch", "replica_id"),
     )
 
     def __init__(self, services: Services, request: FetchRequest, version: int, listener: str) -> None:
@@ -167,10 +168,16 @@ class FetchReader:
         #: A consumer that can be sent to another replica (version 11) may read there, where the configuration wants it.
         self._reads_followers = request.replica_id == CONSUMER and version >= _RACK_SINCE and selects_by_rack(services)
         self._rack = request.rack_id if self._reads_followers else ""
-        #: Whether workers have tried what it lacks: it is read in its place now, where a fault is met and answered.
-        self.waits = False
+        #: Whether workers have read in vain as often as they may: it finds no records then, and the client asks again.
+        self.gives_up = False
+        #: What workers could not read for it, and why: that is answered.
+        self._unreadable: dict[Log, StorageFault] = {}
         #: Of a follower's session.
         self.beat: Beat | None = None
+
+    def were_read(self, missing: Iterable[Missing]) -> None:
+        """Workers have read these, or could not."""
+        self._unreadable = {each.log: each.fault for each in missing if each.fault is not None}
 
     @property
     def chooses(self) -> bool:
@@ -274,8 +281,10 @@ class FetchReader:
     def _read(self, read: PartitionRead, leader: Leader | Follower, max_bytes: int, *, whole_first_batch: bool) -> None:
         """Raises OffsetOutOfRange and StorageFault."""
         asked, log = read.asked, leader.log
-        read.missing = None if self.waits else missing_producers(log)
-        if read.missing is not None:
+        if self._unreadable and (fault := self._unreadable.get(log)) is not None:
+            raise fault
+        if self._lacks(read, missing_producers(log)):
+            read.error = ErrorCode.KAFKA_STORAGE_ERROR if self.gives_up else read.error
             return
         self._note_offsets(read, leader)
         if asked.last_fetched_epoch >= 0 and self._diverges(read, leader):
@@ -289,17 +298,20 @@ class FetchReader:
                 raise OffsetOutsideLog(asked.fetch_offset, log.start_offset, log.end_offset)
             return
         end = self.limit(leader)
-        read.missing = None if self.waits else missing_place(log, asked.fetch_offset, end)
-        if read.missing is not None:
+        if self._lacks(read, missing_place(log, asked.fetch_offset, end)):
             return
         read.slice = log.read(asked.fetch_offset, limit, end, whole_first_batch=whole_first_batch)
         if self._committed and not self.is_follower:
-            if not self.waits:
-                read.missing = missing_aborted(log, asked.fetch_offset, read.slice, read.last_stable_offset)
-            if read.missing is not None:
+            if self._lacks(read, missing_aborted(log, asked.fetch_offset, read.slice, read.last_stable_offset)):
                 read.slice = None
                 return
             read.aborted = log.aborted_in(asked.fetch_offset, read.slice, read.last_stable_offset)
+
+    def _lacks(self, read: PartitionRead, missing: Missing | None) -> bool:
+        """Whether it has no records to give, since workers are to read something first."""
+        if missing is not None and not self.gives_up:
+            read.missing = missing
+        return missing is not None
 
     def lags(self, asked: Iterable[AskedPartition]) -> bool:
         """Whether this follower was last answered an older watermark than there is."""

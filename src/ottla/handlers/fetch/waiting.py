@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ottla.handlers.fetch.asked import AskedPartition
@@ -9,6 +10,7 @@ from ottla.handlers.fetch.reading import FetchReader, PartitionRead
 from ottla.handlers.fetch.sessions import NO_SESSION
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.hot.fetch import FetchRequest
+from ottla.storage.log.cold_reads import Missing
 
 if TYPE_CHECKING:
     from ottla.handlers.calls.peer import Peer
@@ -59,7 +61,7 @@ class FetchWait:
         self.is_hasty = False
         #: Nothing was read for it yet.
         self.is_new = True
-        #: How often workers may still read for it what its logs lack: then it is answered without that.
+        #: How often workers may still read for it what its logs lack.
         self.reads_left = COLD_READS_MAX
         #: When its round began, where that has left it waiting.
         self.began_ms: int | None = None
@@ -80,8 +82,7 @@ class FetchWait:
 
     def is_enough(self, reads: list[PartitionRead]) -> bool:
         return sum(read.size for read in reads) >= self.min_bytes or any(
-            read.error or read.diverging or read.preferred >= 0 or (read.missing and self.reads_left > 0)
-            for read in reads
+            read.error or read.diverging or read.preferred >= 0 or read.missing for read in reads
         )
 
     def try_complete(self, now_ms: int) -> bool:
@@ -120,13 +121,15 @@ class FetchWait:
     def expire(self, now_ms: int) -> None:
         self.answer_now()
 
-    def reads_cold(self) -> None:
-        """Workers read for it what its logs lack; behind the last time nothing is left to them."""
+    def cold_was_read(self, missing: Sequence[Missing]) -> None:
+        """Workers have read for it what its logs lacked, if they could. A log may have changed meanwhile, or have been
+        asked for something else by others."""
         self.reads_left -= 1
-        self.reader.waits = self.reads_left == 0
+        self.reader.gives_up = self.reads_left == 0
+        self.reader.were_read(missing)
 
-    def go_on_warm(self) -> None:
-        """Workers have read what was missing."""
+    def go_on_warm(self, missing: Sequence[Missing]) -> None:
+        self.cold_was_read(missing)
         if not self.first_try():
             self.answer_now()
 

@@ -22,8 +22,8 @@ from ottla.storage.cleaner.source import Pace
 from ottla.storage.cleaner.swap import Stage, Swap
 from ottla.storage.cleaner.work import Work
 from ottla.storage.errors import FaultKind, StorageFault
+from ottla.storage.log.cold_reads import MissingAborted
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
-from ottla.storage.log.indexes.txn_lookup import finding_between
 from ottla.storage.log.log import Log
 from ottla.storage.log.retention import Removal
 from ottla.storage.log.segment import Segment
@@ -150,8 +150,9 @@ def clean_log(log: Log, dirt: Dirt, around: PassContext) -> Steps:
     segments = {segment.base_offset: segment for segment in log.segments if segment.base_offset < dirt.end_offset}
     producers = yield from _last_written(log, dirt.end_offset)
     _check(log, around, generation)
-    job = yield InTurns(making_job(log, dirt, list(segments.values()), around.limits, now_ms, producers))
+    aborted = yield from _aborted_before(log, dirt.end_offset)
     _check(log, around, generation)
+    job = job_for(log, dirt, list(segments.values()), around.limits, now_ms, producers, aborted)
     written = read = records = kept = 0
     unreadable: tuple[int, str] | None = None
     try:
@@ -202,6 +203,20 @@ def _last_written(log: Log, end_offset: int) -> Generator[Step, Any, dict[int, L
     return found
 
 
+def _aborted_before(log: Log, end_offset: int) -> Generator[Step, Any, Sequence[AbortedTransaction]]:
+    """There may be a million, which a worker reads. Raises StorageFault where they cannot be read."""
+    if not any(segment.may_have_aborted for segment in log.segments):
+        return ()
+    reading = MissingAborted(log, log.segments[0].base_offset, end_offset)
+    yield OnThread(reading.run)
+    reading.adopt()
+    if reading.fault is not None:
+        raise reading.fault
+    if reading.found is None:
+        raise PassInterrupted("its segments were replaced meanwhile")
+    return reading.found
+
+
 def _nothing() -> None: ...
 
 
@@ -212,24 +227,8 @@ def job_for(
     limits: PassLimits,
     now_ms: int,
     producers: Mapping[int, LastWrittenBatch] = MappingProxyType({}),
+    aborted: Sequence[AbortedTransaction] = (),
 ) -> PassJob:
-    """As `making_job`, at once: for tests."""
-    return steps.at_once(making_job(log, dirt, segments, limits, now_ms, producers))
-
-
-def making_job(
-    log: Log,
-    dirt: Dirt,
-    segments: Sequence[Segment],
-    limits: PassLimits,
-    now_ms: int,
-    producers: Mapping[int, LastWrittenBatch] = MappingProxyType({}),
-) -> steps.Steps[PassJob]:
-    """Raises StorageFault where aborted transactions cannot be read."""
-    aborted: list[AbortedTransaction] = []
-    with log.naming_faults():
-        if segments:
-            aborted = yield from finding_between(log, segments[0].base_offset, dirt.end_offset)
     config = log.config
     return PassJob(
         directory=log.directory,

@@ -21,6 +21,7 @@ from ottla.config.log import LogConfig
 from ottla.model import TopicPartition
 from ottla.ports.entropy import Entropy
 from ottla.ports.whole_files import write_atomically
+from ottla.steps import DiskSteps, done_at_once
 from ottla.storage.directories.directory import LogDirectory
 from ottla.storage.directories.errors import MoveRefused
 from ottla.storage.directories.events import LogWarnings, OnEvent
@@ -29,9 +30,11 @@ from ottla.storage.formats import move_marker
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import FolderKind, format_folder
 from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS
+from ottla.storage.log.cold_reads import MissingPlace, missing_place
 from ottla.storage.log.log import Log
 from ottla.storage.log.opening.open_log import open_log
 from ottla.storage.log.reader import EMPTY, Slice
+from ottla.storage.log.truncation import beginning_anew_at
 
 
 class FutureLog:
@@ -62,6 +65,17 @@ class FutureLog:
         """Offsets that are still to be copied."""
         return max(self.source.end_offset - self.log.end_offset, 0)
 
+    @property
+    def is_void(self) -> bool:
+        """Whether what was copied is worth nothing: the original was cut, or retention has overtaken the copy."""
+        source, end = self.source, self.log.end_offset
+        was_cut = self._generation != source.durability.generation
+        return was_cut or not source.start_offset <= end <= source.end_offset
+
+    def missing(self) -> MissingPlace | None:
+        """What a worker is to read before the next step can be taken without waiting for the disk."""
+        return missing_place(self.source, self.log.end_offset, self.source.end_offset)
+
     def next_piece(self, max_bytes: int) -> Slice:
         """What the next step is going to read."""
         source, copy = self.source, self.log
@@ -75,9 +89,7 @@ class FutureLog:
         Raises what appending and reading raise; the move can then only be cancelled, or its directory fails.
         """
         source, copy = self.source, self.log
-        was_cut = self._generation != source.durability.generation
-        if was_cut or copy.end_offset < source.start_offset or copy.end_offset > source.end_offset:
-            # Or retention overtook the copy: what was copied is worth nothing.
+        if self.is_void:
             self.start_over()
         copied = 0
         if copy.end_offset < source.end_offset:
@@ -93,12 +105,21 @@ class FutureLog:
             copy.advance_start(start, start)
         return copied
 
+    def starting_over(self) -> DiskSteps[None]:
+        """Empties the copy. Its checkpointed recovery point goes first, or a crash could apply it to what comes. Raises
+        RollDue while a worker makes its next segment."""
+        generation = self.source.durability.generation
+        yield from beginning_anew_at(self.log, self.source.start_offset, self._lowering)
+        self._generation = generation
+
+    def _lowering(self, offset: int) -> DiskSteps[None]:
+        write = self.target.lowering(self.partition, offset)
+        if write is not None:
+            yield write.run
+
     def start_over(self) -> None:
-        """Empties the copy. Its checkpointed recovery point goes first, or a crash could apply it to what comes."""
-        start = self.source.start_offset
-        self._generation = self.source.durability.generation
-        self.target.before_truncation(self.partition, start)
-        self.log.truncate_fully_and_start_at(start)
+        """The same, with the caller waiting for the disk."""
+        done_at_once(self.starting_over())
 
 
 def marker_path(directory: LogDirectory, partition: TopicPartition) -> str:
@@ -154,10 +175,7 @@ class CopyCreation:
         log, warnings = self.made
         warnings.tell()
         self.target.futures[self.replica.partition] = (self.name, log)
-        move = FutureLog(self.replica.partition, source, self.target, self.name, log)
-        if source.start_offset > 0:
-            move.start_over()
-        return move
+        return FutureLog(self.replica.partition, source, self.target, self.name, log)
 
 
 class NameTaking:

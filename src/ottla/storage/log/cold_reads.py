@@ -7,14 +7,16 @@ fetch that would wait is read once by a worker, and answered from memory then.
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
 from ottla.ports import Workers
-from ottla.storage.errors import BadBatch, DamagedIndex, StorageFault
+from ottla.storage.errors import DamagedIndex, FaultKind, StorageFault
 from ottla.storage.log.indexes import txn_lookup
 from ottla.storage.log.indexes.indexed_file import BatchPlace
+from ottla.storage.log.indexes.txn_index import AbortedTransaction
 from ottla.storage.log.log import Log
 from ottla.storage.log.reader import Slice
 from ottla.storage.log.rolling import LogReading
@@ -36,13 +38,24 @@ class Missing(Protocol):
     @property
     def log(self) -> Log: ...
 
+    @property
+    def fault(self) -> StorageFault | None:
+        """Why it could not be read, once it was taken: whoever wanted it answers that. None where the files have gone
+        their way meanwhile, as the log is another one by now."""
+        ...
+
     def run(self) -> None:
-        """Blocks, so a worker calls it. A fault here shows again when the log is asked."""
+        """Blocks, so a worker calls it. Raises nothing that the world can cause."""
         ...
 
     def take(self) -> None:
         """On the loop, once it has run: the log knows it from now on."""
         ...
+
+
+def _is_same(log: Log, generation: int) -> bool:
+    """Whether the log was not cut since, and is still the one that is served."""
+    return log.durability.generation == generation and not log.is_abandoned
 
 
 def missing_place(log: Log, offset: int, limit_offset: int) -> MissingPlace | None:
@@ -69,22 +82,26 @@ class MissingPlace:
         self._twins = {segment: segment.twin() for _, segment in wanted}
         #: What was found: the offset, the segment, and the place.
         self._found: list[tuple[int, Segment, BatchPlace]] = []
+        self.fault: StorageFault | None = None
 
     def run(self) -> None:
         try:
-            for twin in self._twins.values():
-                twin.load()
-            for offset, segment in self._wanted:
-                twin = self._twins[segment]
-                place = twin.locate(offset) if twin.size else None
-                if place is not None:
-                    self._found.append((offset, segment, place))
-        except (OSError, BadBatch, StorageFault):
-            return
+            with self.log.naming_faults():
+                for twin in self._twins.values():
+                    twin.load()
+                for offset, segment in self._wanted:
+                    twin = self._twins[segment]
+                    place = twin.locate(offset) if twin.size else None
+                    if place is not None:
+                        self._found.append((offset, segment, place))
+        except StorageFault as fault:
+            self.fault = fault
 
     def take(self) -> None:
         places = self.log.places
-        is_same = self.log.durability.generation == self._generation and not self.log.is_abandoned
+        is_same = _is_same(self.log, self._generation)
+        if not is_same or any(segment not in places for segment in self._twins):
+            self.fault = None
         for segment, twin in self._twins.items():
             if is_same and segment in places:
                 segment.adopt(twin)
@@ -103,23 +120,38 @@ class MissingAborted:
         self._range = (first, last_exclusive)
         self._generation = log.durability.generation
         self._twins = [(segment, segment.twin(), segment.aborted_edition) for segment in log.segments]
-        self._found: list[tuple[int, int]] | None = None
+        #: In the order of their markers, once they are read.
+        self.found: list[AbortedTransaction] | None = None
+        self.fault: StorageFault | None = None
 
     def run(self) -> None:
         try:
-            self._found = txn_lookup.searched(self.log.tp, [twin for _, twin, _ in self._twins], *self._range)
-        except (OSError, BadBatch, DamagedIndex, StorageFault):
-            return
+            with self.log.naming_faults():
+                self.found = txn_lookup.searched(self.log.tp, [twin for _, twin, _ in self._twins], *self._range)
+        except StorageFault as fault:
+            self.fault = fault
+        except DamagedIndex as damage:  # again, when the file was made anew: there was no room for it
+            error = OSError(errno.EIO, str(damage))
+            self.fault = StorageFault(FaultKind.LOG_DAMAGED, self.log.directory, error)
         finally:
             for _, twin, _ in self._twins:
                 twin.close()
 
     def take(self) -> None:
-        if self._found is None or self.log.durability.generation != self._generation:
-            return
-        for segment, twin, edition in self._twins:
-            segment.adopt_aborted(twin, edition)
-        self.log.places.aborted_are(*self._range, self._found)
+        self.adopt()
+        if self.found is not None:
+            self.log.places.aborted_are(*self._range, txn_lookup.as_answered(self.found))
+
+    def adopt(self) -> None:
+        """As `take`, for a caller that wants all of them itself: a log keeps no million."""
+        places = self.log.places
+        if not _is_same(self.log, self._generation):
+            self.found = self.fault = None
+        if any(segment not in places for segment, _, _ in self._twins):
+            self.fault = None
+        if self.found is not None:
+            for segment, twin, edition in self._twins:
+                segment.adopt_aborted(twin, edition)
 
 
 def missing_aborted(log: Log, first: int, piece: Slice, last_exclusive: int) -> MissingAborted | None:
@@ -149,14 +181,21 @@ class MissingProducers:
         self._reading = LogReading(log.staging)
         self._generation = log.durability.generation
         self._is_read = False
+        self.fault: StorageFault | None = None
 
     def run(self) -> None:
-        with suppress(OSError, StorageFault):
-            self._reading.run()
-            self._is_read = True
+        try:
+            with self.log.naming_faults():
+                self._reading.run()
+                self._is_read = True
+        except StorageFault as fault:
+            self.fault = fault
 
     def take(self) -> None:
-        if self._is_read and self.log.durability.generation == self._generation and not self.log.is_abandoned:
+        is_same = _is_same(self.log, self._generation)
+        if not is_same or any(segment not in self.log.places for segment in self._reading.segments):
+            self.fault = None
+        if self._is_read and is_same:
             self._reading.finish()
         else:
             self._reading.close()

@@ -152,7 +152,7 @@ class LogReading:
         self._staging = staging
         self._segment = staging.places.active
         self._twin = self._segment.twin()
-        self._segments = list(staging.places.segments)
+        self.segments = list(staging.places.segments)
         self._producers: ProducerStates | None = None
 
     def run(self) -> None:
@@ -168,7 +168,7 @@ class LogReading:
         self._twin.load()
         if memory.loaded is not None or memory.knows_of_none:
             return
-        twins = [each.twin() for each in self._segments]
+        twins = [each.twin() for each in self.segments]
         snapshots = Snapshots(places.around, memory.snapshots.offsets)
         try:
             self._producers = load_producers(

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
 from ottla.ports import Disk, File
-from ottla.records.batch import BatchHeader
+from ottla.records.batch import HEADER_SIZE, BatchHeader
 from ottla.storage.errors import BadBatch, DamagedIndex
 from ottla.storage.formats.names import INDEX, LOG, TIME_INDEX, format_segment_file
 from ottla.storage.log.batch_walk import CHUNK_BYTES, read_header, walk
@@ -519,13 +519,19 @@ class IndexedFile:
         """Whether `locate` would have to open files, or to read what the system no longer has in memory."""
         if not self.size:
             return False
-        index = self._offsets
-        if self._file is None or index is None:
+        if self._file is None or self._offsets is None:
             return True
+        return any(self._file.is_cold(size, position) for position, size in self.read_by_locate(offset))
+
+    def read_by_locate(self, offset: int) -> list[tuple[int, int]]:
+        """Where `locate` reads in the log's file, with the indexes in memory, and how much."""
+        index = self.offsets
         number = index.floor(offset - self.base_offset)
         start = index.positions[number] if number >= 0 else 0
-        size = min(CHUNK_BYTES, self.size - start)
-        return size > 0 and self._file.is_cold(size, start)
+        pieces = [(start, min(CHUNK_BYTES, self.size - start))]
+        if number + 1 < len(index) and index.positions[number + 1] - start > CHUNK_BYTES:
+            pieces.append((index.positions[number + 1], HEADER_SIZE))
+        return [(position, size) for position, size in pieces if size > 0]
 
     def place_at(self, position: int) -> BatchPlace:
         """The batch that begins at `position`."""

@@ -14,12 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.ports import File
-from ottla.records.batch import NO_TIMESTAMP, BatchHeader
+from ottla.records.batch import HEADER_SIZE, NO_TIMESTAMP, BatchHeader
 from ottla.records.errors import RecordError
 from ottla.records.walk import WalkAllowance, WalkTooLong, find_latest, find_time
 from ottla.storage.errors import BadBatch
 from ottla.storage.log.append import IN_THE_LOOP
 from ottla.storage.log.batch_walk import CHUNK_BYTES, read_header, walk
+from ottla.storage.log.indexes.indexed_file import BatchPlace
 from ottla.storage.log.segment import Segment
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 HEADERS_AT_ONCE: Final = 2000
 #: Segments that are asked for their largest timestamp without a pause. Each may have to load its time index.
 SEGMENTS_AT_ONCE: Final = 16
+#: Read by a worker at once, where a walk meets what is not in memory.
+WARMED_BYTES: Final = 256 * 1024
 #: What opening a batch costs, in records of the allowance: a look-up opens twenty at most before it goes elsewhere.
 _RECORDS_A_BATCH: Final = 50
 
@@ -102,7 +105,7 @@ def first_at_or_after(log: Log, timestamp: int, limit_offset: int) -> Lookup:
         if segment not in log.places or segment.max_timestamp()[0] < timestamp:
             continue
         yield from _loaded(log, segment)
-        found = yield from _in_segment(segment, timestamp, log.start_offset)
+        found = yield from _in_segment(log, segment, timestamp)
         if found is not None:
             return found if found.offset < limit_offset else None
     return None
@@ -127,6 +130,45 @@ def _warm(file: File, position: int, size: int) -> Generator[LookupStep, tuple[i
         yield FromDisk(partial(file.read, size, position))
 
 
+def _located(
+    log: Log, segment: Segment, offset: int
+) -> Generator[LookupStep, tuple[int, int] | None, BatchPlace | None]:
+    """As `Segment.locate`, of one whose indexes are in memory; None also where it has left the log."""
+    file = segment.file
+    file.lease()
+    try:
+        for position, size in segment.read_by_locate(offset):
+            yield from _warm(file, position, size)
+            if segment not in log.places:
+                return None
+        return segment.locate(offset)
+    finally:
+        file.release()
+
+
+class _WarmAhead:
+    """Goes before a walk through a file: the chunk that it reads next is in memory by then."""
+
+    __slots__ = ("_chunk_end", "_end", "_file", "_warm_to")
+
+    def __init__(self, file: File, end: int) -> None:
+        self._file = file
+        self._end = end
+        self._chunk_end = self._warm_to = 0
+
+    def goes_to(self, position: int) -> Generator[LookupStep, tuple[int, int] | None, None]:
+        """Before the walk has the header of the batch at `position`."""
+        if position >= self._end or position + HEADER_SIZE <= self._chunk_end:
+            return
+        self._chunk_end = position + CHUNK_BYTES
+        if min(self._chunk_end, self._end) > self._warm_to:
+            left = self._end - position
+            self._warm_to = position + CHUNK_BYTES
+            if self._file.is_cold(min(CHUNK_BYTES, left), position):
+                self._warm_to = position + WARMED_BYTES
+                yield FromDisk(partial(self._file.read, min(WARMED_BYTES, left), position))
+
+
 def _segments(log: Log) -> Iterator[Segment]:
     """Those that hold records from the log's start on, oldest first; the log may change between two of them."""
     places = log.places
@@ -138,16 +180,19 @@ def _segments(log: Log) -> Iterator[Segment]:
         number = bisect_right(places.bases, base)
 
 
-def _in_segment(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
+def _in_segment(log: Log, segment: Segment, timestamp: int) -> Lookup:
+    start_offset = log.start_offset
     from_offset = max(start_offset, segment.base_offset + segment.times.floor_offset(timestamp))
-    place = segment.locate(from_offset)
+    place = yield from _located(log, segment, from_offset)
     if place is None:
         return None
-    file, allowance, headers = segment.file, IN_THE_LOOP, 0
+    file, allowance, headers, end = segment.file, IN_THE_LOOP, 0, segment.size
     file.lease()  # retention and the cleaner may take the segment away between two steps
     try:
-        yield from _warm(file, place.position, min(CHUNK_BYTES, segment.size - place.position))
-        for position, header in walk(file, place.position, segment.size):
+        ahead = _WarmAhead(file, end)
+        yield from ahead.goes_to(place.position)
+        for position, header in walk(file, place.position, end):
+            yield from ahead.goes_to(position + header.size)
             headers += 1
             if headers % HEADERS_AT_ONCE == 0:
                 yield LookupPause()
@@ -208,7 +253,7 @@ def of_largest_timestamp(log: Log) -> Lookup:
             continue
         if segment.base_offset < log.start_offset:
             yield from _loaded(log, segment)
-            found = yield from _latest_behind(segment, log.start_offset)
+            found = yield from _latest_behind(log, segment)
             continue
         if not segment.knows_max_timestamp:
             yield from _loaded(log, segment)
@@ -222,27 +267,33 @@ def of_largest_timestamp(log: Log) -> Lookup:
     yield from _loaded(log, best)
     if best not in log.places:
         return (yield from of_largest_timestamp(log))
-    place = best.locate(best.max_timestamp()[1])
+    place = yield from _located(log, best, best.max_timestamp()[1])
+    if best not in log.places:
+        return (yield from of_largest_timestamp(log))
     return None if place is None else (yield from _resolved(best, place.position))
 
 
-def _latest_behind(segment: Segment, start_offset: int) -> Lookup:
-    """The same within one segment, of the records from `start_offset` on."""
+def _latest_behind(log: Log, segment: Segment) -> Lookup:
+    """The same within the segment that the log's start lies in, of the records from there on."""
+    start_offset = log.start_offset
     timestamp, last_offset = segment.max_timestamp()
-    place = segment.locate(last_offset) if timestamp >= 0 else None
+    place = (yield from _located(log, segment, last_offset)) if timestamp >= 0 else None
     if place is None:
         return None
     if place.base_offset >= start_offset:
         return (yield from _resolved(segment, place.position))
-    place = segment.locate(start_offset)
+    place = yield from _located(log, segment, start_offset)
     if place is None:
         return None
     found: TimestampOffset | None = None
     best, best_at, headers = NO_TIMESTAMP, -1, 0
-    file = segment.file
+    file, end = segment.file, segment.size
     file.lease()
     try:
-        for position, header in walk(file, place.position, segment.size):
+        ahead = _WarmAhead(file, end)
+        yield from ahead.goes_to(place.position)
+        for position, header in walk(file, place.position, end):
+            yield from ahead.goes_to(position + header.size)
             headers += 1
             if headers % HEADERS_AT_ONCE == 0:
                 yield LookupPause()
@@ -264,6 +315,7 @@ def _latest_in_batch(file: File, position: int, header: BatchHeader, start_offse
     def read() -> tuple[bytes, int]:
         return file.read(header.size, position), start_offset
 
+    yield from _warm(file, position, header.size)
     try:
         if header.count <= IN_THE_LOOP.records:
             try:
@@ -282,6 +334,7 @@ def _resolved(segment: Segment, position: int) -> Lookup:
     file = segment.file
     file.lease()
     try:
+        yield from _warm(file, position, HEADER_SIZE)
         header = read_header(file, position, segment.size)
         wanted = (header.max_timestamp, 0, True)
         found = yield from _in_batch(file, position, header, wanted, IN_THE_LOOP)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from ottla.model import TopicPartition
 from ottla.records.batch import TRANSACTIONAL
-from ottla.steps import Steps, at_once, pieces
 from ottla.storage.errors import DamagedIndex
 from ottla.storage.log.batch_walk import walk
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
@@ -22,14 +21,17 @@ from ottla.storage.log.segment import Segment
 if TYPE_CHECKING:
     from ottla.storage.log.log import Log
 
-#: Batches whose headers are looked at in one step: a tenth of a millisecond.
-BATCHES_A_STEP: Final = 16
 _BASE: Final = attrgetter("base_offset")
 
 
 def overlapping(log: Log, first: int, last_exclusive: int) -> list[tuple[int, int]]:
     """Producer id and first offset of each, in the order of their markers."""
-    return [(entry.producer_id, entry.first_offset) for entry in entries_between(log, first, last_exclusive)]
+    return as_answered(entries_between(log, first, last_exclusive))
+
+
+def as_answered(entries: Iterable[AbortedTransaction]) -> list[tuple[int, int]]:
+    """As a fetch is answered with them."""
+    return [(entry.producer_id, entry.first_offset) for entry in entries]
 
 
 def overlapping_slice(log: Log, first: int, piece: Slice, last_exclusive: int) -> list[tuple[int, int]]:
@@ -53,10 +55,11 @@ def are_known(log: Log, first: int) -> bool:
     return all(segment.knows_aborted for segment in log.segments[number:])
 
 
-def searched(tp: TopicPartition, segments: Sequence[Segment], first: int, last_exclusive: int) -> list[tuple[int, int]]:
-    """As `overlapping`, with a worker waiting for the disk: the segments are its own."""
-    entries = at_once(_finding(tp, segments, first, last_exclusive, lambda segment, found: segment.mend_aborted(found)))
-    return [(entry.producer_id, entry.first_offset) for entry in entries]
+def searched(
+    tp: TopicPartition, segments: Sequence[Segment], first: int, last_exclusive: int
+) -> list[AbortedTransaction]:
+    """As `entries_between`, with a worker waiting for the disk: the segments are its own."""
+    return _found(tp, segments, first, last_exclusive, Segment.mend_aborted)
 
 
 def _end_of(log: Log, number: int, piece: Slice) -> int:
@@ -75,48 +78,38 @@ def _end_of(log: Log, number: int, piece: Slice) -> int:
 
 
 def entries_between(log: Log, first: int, last_exclusive: int) -> list[AbortedTransaction]:
-    """All that overlap the range of offsets, in the order of their markers."""
-    return at_once(finding_between(log, first, last_exclusive))
+    """All that overlap the range of offsets, in the order of their markers. A million take a tenth of a second, and a
+    damaged index is read from the log again, from its start on: of a log that is served a worker has twins of its
+    segments `searched`."""
+    return _found(log.tp, log.segments, first, last_exclusive, Segment.replace_aborted)
 
 
-def finding_between(log: Log, first: int, last_exclusive: int) -> Steps[list[AbortedTransaction]]:
-    """The same in steps: a million take a tenth of a second, and a damaged index is read from the log again, from its
-    start on. A caller that goes on after a cut of the log has what was so before."""
-    generation = log.durability.generation
-
-    def mend(segment: Segment, entries: list[AbortedTransaction]) -> None:
-        if log.durability.generation == generation:
-            segment.replace_aborted(entries)
-
-    return (yield from _finding(log.tp, list(log.segments), first, last_exclusive, mend))
-
-
-def _finding(
+def _found(
     tp: TopicPartition,
     segments: Sequence[Segment],
     first: int,
     last_exclusive: int,
     mend: Callable[[Segment, list[AbortedTransaction]], None],
-) -> Steps[list[AbortedTransaction]]:
+) -> list[AbortedTransaction]:
     found: list[AbortedTransaction] = []
     number = max(bisect_right(segments, first, key=_BASE) - 1, 0)
     for segment in [each for each in segments[number:] if each.may_have_aborted]:
         seen = len(found)
         try:
-            is_over = yield from _taking(segment, first, last_exclusive, found)
+            is_over = _takes(segment, first, last_exclusive, found)
         except (DamagedIndex, FileNotFoundError) as damage:
             segment.around.warn(f"the aborted transactions of {segment!r} are read from the log again: {damage}")
-            entries = yield from _reading_again(tp, segments, segment)
+            entries = _read_again(tp, segments, segment)
             with suppress(OSError):
                 mend(segment, entries)
             del found[seen:]
-            is_over = yield from _taking(segment, first, last_exclusive, found)
+            is_over = _takes(segment, first, last_exclusive, found)
         if is_over:
             break
     return found
 
 
-def _taking(segment: Segment, first: int, last_exclusive: int, found: list[AbortedTransaction]) -> Steps[bool]:
+def _takes(segment: Segment, first: int, last_exclusive: int, found: list[AbortedTransaction]) -> bool:
     """Adds those of a segment; whether none of a later one overlaps. Markers rise: those before `first` end
     transactions that end before it.
     """
@@ -127,13 +120,10 @@ def _taking(segment: Segment, first: int, last_exclusive: int, found: list[Abort
                     found.append(entry)
                 if entry.last_stable_offset >= last_exclusive:
                     return True
-            yield
     return False
 
 
-def _reading_again(
-    tp: TopicPartition, segments: Sequence[Segment], segment: Segment
-) -> Steps[list[AbortedTransaction]]:
+def _read_again(tp: TopicPartition, segments: Sequence[Segment], segment: Segment) -> list[AbortedTransaction]:
     """From the log's start on, since a transaction may have begun long before its marker."""
     producers = ProducerStates(tp)
     entries: list[AbortedTransaction] = []
@@ -141,17 +131,15 @@ def _reading_again(
         if each.base_offset > segment.base_offset:
             break
         file = each.file
-        file.lease()  # others may be opened between two steps, and this one closed for them
+        file.lease()  # others may be opened meanwhile, and this one closed for them
         try:
-            for part in pieces(walk(file, 0, each.size), BATCHES_A_STEP):
-                for position, header in part:
-                    if header.producer_id < 0 or not header.attributes & TRANSACTIONAL:
-                        continue
-                    batch = file.read(header.size, position) if header.is_control else b""
-                    entry = apply_written(producers, header, batch, 0)
-                    if entry is not None and each is segment:
-                        entries.append(entry)
-                yield
+            for position, header in walk(file, 0, each.size):
+                if header.producer_id < 0 or not header.attributes & TRANSACTIONAL:
+                    continue
+                batch = file.read(header.size, position) if header.is_control else b""
+                entry = apply_written(producers, header, batch, 0)
+                if entry is not None and each is segment:
+                    entries.append(entry)
         finally:
             file.release()
     return entries
