@@ -202,7 +202,7 @@ def test_two_logs_become_one_however_they_parted() -> None:
         leader = filled([*common, *((epoch, rng.randrange(4)) for epoch in (4, 6, 8))]).follower.log
         follower = filled([*common, *((epoch, rng.randrange(4)) for epoch in (3, 5, 7))]).follower
         # Its own leader epoch, which it knows without a record: no follower can ask for a later one.
-        leader.leader_epochs.begin(9)
+        leader.begin_leader_epoch(9)
         for _ in range(10):
             latest = follower.log.epochs.latest
             answer = leader.epochs.end_offset_for(latest, leader.end_offset) if latest >= 0 else None

@@ -114,7 +114,7 @@ class Leader:
         self.held: HeldRequests | None = None
         #: The policy under which their requests were allowed. Of `Lanes`.
         self.run_policy = -1
-        log.leader_epochs.begin(epoch)
+        log.begin_leader_epoch(epoch)
         self.advance()
 
     @property
@@ -167,7 +167,7 @@ class Leader:
         assert epoch > self.epoch
         assert not self.dirty, "a batch that is staged has its leader epoch already"
         self.epoch, self.epoch_start = epoch, self.log.end_offset
-        self.log.leader_epochs.begin(epoch)
+        self.log.begin_leader_epoch(epoch)
 
     @property
     def durable_end(self) -> int:

@@ -294,3 +294,17 @@ def test_what_was_not_taken_behind_a_hole_leaves_the_hole_open(hole: int) -> Non
         log.stage_replica(sent(offset))
         log.write_staged()
     assert [offset for offset, _ in read_all(log)] == [0, 1, 50, 1 + hole]
+
+
+def test_a_leader_epoch_without_records_goes_when_another_leader_sends_records_of_an_earlier_one() -> None:
+    """A broker was elected, stood still, and follows now: with its own leader epoch kept, its next leader would have it
+    cut what is committed."""
+    log = World().open()
+    log.stage_replica(batch(b"a", base_offset=0, leader_epoch=2))
+    log.write_staged()
+    log.begin_leader_epoch(3)
+    assert log.epochs.entries() == [(2, 0), (3, 1)]
+    for base, epoch in ((1, 2), (2, 2), (3, 4)):
+        log.stage_replica(batch(b"b", base_offset=base, leader_epoch=epoch))
+    log.write_staged()
+    assert log.epochs.entries() == [(2, 0), (4, 3)]

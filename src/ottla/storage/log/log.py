@@ -161,6 +161,11 @@ class Log:
         """Everything below is on the medium, with all that a start relies on."""
         return self.durability.recovery_point
 
+    def begin_leader_epoch(self, epoch: int) -> None:
+        """This broker leads from here on. Reads nothing."""
+        self.leader_epochs.begin(epoch)
+        self.staging.leader_epoch_began()
+
     @property
     def epochs(self) -> EpochCache:
         """Raises StorageFault where they are read for the first time and cannot be."""

@@ -357,6 +357,11 @@ class Staging:
         """That of the last staged batch; negative where it has to be compared with the log's."""
         return self._leader_epoch
 
+    def leader_epoch_began(self) -> None:
+        """One that may never have a record: what another leader then sends contradicts it, also where that goes on in
+        the leader epoch of the last batch."""
+        self._leader_epoch = UNSET_EPOCH
+
     def add_aborted(self, aborted: AbortedTransaction) -> None:
         """A batch that is being staged aborts this transaction."""
         self._staged_aborted.append(aborted)
