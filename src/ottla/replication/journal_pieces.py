@@ -22,6 +22,8 @@ async def read_piece(log: Log, offset: int, end: int, bytes_max: int, workers: W
     while (missing := missing_place(log, offset, end)) is not None:
         await workers.thread(missing.run)
         missing.take()
+        if log.is_abandoned:
+            return b""
         if missing.fault is not None:
             raise missing.fault
     try:

@@ -162,3 +162,18 @@ def test_files_that_have_gone_with_their_segment_are_no_fault(what: str) -> None
     missing.take()
     assert missing.fault is None
     assert (log.start_offset, log.end_offset) == (end, end)
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_a_log_that_is_given_up_meanwhile_has_nothing_to_read_any_more(is_read: bool) -> None:
+    """Whoever asks again and again until nothing is missing would never end."""
+    _, log, _ = with_aborted()
+    for missing in (missing_place(log, 0, log.end_offset), missing_producers(log)):
+        assert missing is not None
+        if is_read:
+            missing.run()
+        log.abandon()
+        if not is_read:
+            missing.run()
+        missing.take()
+        assert missing.fault is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -40,8 +40,8 @@ class Missing(Protocol):
 
     @property
     def fault(self) -> StorageFault | None:
-        """Why it could not be read, once it was taken: whoever wanted it answers that. None where the files have gone
-        their way meanwhile, as the log is another one by now."""
+        """Why it could not be read, once it was taken: whoever wanted it answers that. None where the log was cut
+        meanwhile, or has lost the segment, which is no fault; a log that is given up has nothing to read any more."""
         ...
 
     def run(self) -> None:
@@ -56,6 +56,16 @@ class Missing(Protocol):
 def _is_same(log: Log, generation: int) -> bool:
     """Whether the log was not cut since, and is still the one that is served."""
     return log.durability.generation == generation and not log.is_abandoned
+
+
+def _lasting(fault: StorageFault | None, log: Log, generation: int, segments: Iterable[Segment]) -> StorageFault | None:
+    """What a worker's fault says of the log as it is now."""
+    if log.is_abandoned:
+        return fault or StorageFault(
+            FaultKind.LOG_DAMAGED, log.directory, OSError(errno.ESTALE, f"{log.tp} is not served from here any more")
+        )
+    is_over = log.durability.generation != generation or any(segment not in log.places for segment in segments)
+    return None if is_over else fault
 
 
 def missing_place(log: Log, offset: int, limit_offset: int) -> MissingPlace | None:
@@ -100,8 +110,7 @@ class MissingPlace:
     def take(self) -> None:
         places = self.log.places
         is_same = _is_same(self.log, self._generation)
-        if not is_same or any(segment not in places for segment in self._twins):
-            self.fault = None
+        self.fault = _lasting(self.fault, self.log, self._generation, self._twins)
         for segment, twin in self._twins.items():
             if is_same and segment in places:
                 segment.adopt(twin)
@@ -144,11 +153,9 @@ class MissingAborted:
 
     def adopt(self) -> None:
         """As `take`, for a caller that wants all of them itself: a log keeps no million."""
-        places = self.log.places
         if not _is_same(self.log, self._generation):
-            self.found = self.fault = None
-        if any(segment not in places for segment, _, _ in self._twins):
-            self.fault = None
+            self.found = None
+        self.fault = _lasting(self.fault, self.log, self._generation, [segment for segment, _, _ in self._twins])
         if self.found is not None:
             for segment, twin, edition in self._twins:
                 segment.adopt_aborted(twin, edition)
@@ -192,10 +199,8 @@ class MissingProducers:
             self.fault = fault
 
     def take(self) -> None:
-        is_same = _is_same(self.log, self._generation)
-        if not is_same or any(segment not in self.log.places for segment in self._reading.segments):
-            self.fault = None
-        if self._is_read and is_same:
+        self.fault = _lasting(self.fault, self.log, self._generation, self._reading.segments)
+        if self._is_read and _is_same(self.log, self._generation):
             self._reading.finish()
         else:
             self._reading.close()
