@@ -86,22 +86,22 @@ PLANTED: Final = (
 
 #: Planted as the others, and not found by the first seeds of their profiles: these need faults of their own.
 NOT_FOUND_YET: Final = (
-    Planted(replication.later_terms_taken, "short terms", _one("LogMatching") | LACKING, 1),
-    Planted(replication.watermark_beyond_the_log, "processes", _one("WatermarkInLog"), 1),
-    Planted(replication.unfenced_fetches, "short terms", LACKING, 1),
-    Planted(replication.cut_where_the_leader_says, "short terms", _one("LogMatching"), 1),
-    Planted(replication.diverging_by_the_end_alone, "short terms", _one("LogMatching") | HISTORY, 1),
-    Planted(replication.epochs_kept_when_cut, "short terms", _one("LogMatching") | HISTORY, 1),
-    Planted(replication.latest_before_the_watermark_is_known, "short terms", HISTORY, 1),
-    Planted(replication.old_answers_taken, "short terms", HISTORY, 1),
-    Planted(replication.asked_once, "links", HISTORY, 1),
-    Planted(replication.resigned_leaders_acknowledge, "short terms", _one("AcknowledgedIsCommitted"), 1),
-    Planted(control.partition_epoch_ignored, "short terms", _one("MaximalIsr") | LACKING, 1),
-    Planted(control.anybody_may_join, "forgetful", LACKING | HISTORY, 1),
-    Planted(control.unfenced_controller, "controllers", _one("FencedChangesNothing"), 1),
-    Planted(control.stale_controller_obeyed, "controllers", HISTORY | LACKING, 1),
-    Planted(control.old_registration_may_join, "forgetful", LACKING, 1),
-    Planted(control.strangers_taken_for_ours, "changes and faults", HISTORY, 1),
+    Planted(replication.later_terms_taken, "late answers", _one("LogMatching") | LACKING, 1),
+    Planted(replication.watermark_beyond_the_log, "small fetches", _one("WatermarkInLog"), 1),
+    Planted(replication.unfenced_fetches, "unclean terms", LACKING, 1),
+    Planted(replication.cut_where_the_leader_says, "unclean terms", _one("LogMatching"), 1),
+    Planted(replication.diverging_by_the_end_alone, "unclean terms", _one("LogMatching") | HISTORY, 1),
+    Planted(replication.epochs_kept_when_cut, "unclean terms", _one("LogMatching") | HISTORY, 1),
+    Planted(replication.latest_before_the_watermark_is_known, "slow deaths", HISTORY, 1),
+    Planted(replication.old_answers_taken, "late answers", HISTORY, 1),
+    Planted(replication.asked_once, "late answers", HISTORY, 1),
+    Planted(replication.resigned_leaders_acknowledge, "cut off", _one("AcknowledgedIsCommitted"), 1),
+    Planted(control.partition_epoch_ignored, "late answers", _one("MaximalIsr") | LACKING, 1),
+    Planted(control.anybody_may_join, "rejoins", LACKING | HISTORY, 1),
+    Planted(control.unfenced_controller, "deposed", _one("FencedChangesNothing"), 1),
+    Planted(control.stale_controller_obeyed, "deposed", HISTORY | LACKING, 1),
+    Planted(control.old_registration_may_join, "rejoins", LACKING, 1),
+    Planted(control.strangers_taken_for_ours, "recreated", HISTORY, 1),
 )
 
 
