@@ -147,6 +147,8 @@ def test_a_partition_has_one_owner_after_the_other() -> None:
     made = ownership()
     made.told("g", "m", 2, [TP])
     made.told("g", "n", 3, [TP])
+    made.committed("g", TP, "m", 2)
+    made.committed("g", TP, "n", 3)
     made.given_to("g", TP, "n", 5.0)
     made.kept("g", TP, "n", 9.0)
     assert made.given == 2
@@ -156,10 +158,11 @@ def test_a_partition_has_one_owner_after_the_other() -> None:
     "bad",
     [
         lambda made: made.told("g", "n", 2, [TP]),
+        lambda made: made.committed("g", TP, "n", 2),
         lambda made: (made.given_to("g", TP, "n", 4.0), made.kept("g", TP, "n", 6.0)),
         lambda made: (made.given_to("g", TP, "n", 5.0), made.kept("g", TP, "n", 6.0), made.kept("g", TP, "m", 5.5)),
     ],
-    ids=["in one epoch", "before the other gave it up", "the other goes on"],
+    ids=["in one epoch", "a commit of then", "before the other gave it up", "the other goes on"],
 )
 def test_two_owners_at_once_are_caught(bad: Callable[[OwnershipHistory], object]) -> None:
     with pytest.raises(HistoryFault):

@@ -128,6 +128,12 @@ class OwnershipHistory:
             if known != member:
                 raise HistoryFault(f"{group} {tp}: {known} and {member} were both given it in epoch {epoch}")
 
+    def committed(self, group: str, tp: TopicPartition, member: str, epoch: int) -> None:
+        """It was acknowledged. Raises HistoryFault where another one had the partition in that epoch."""
+        known = self._by_epoch.get((group, tp, epoch), member)
+        if known != member:
+            raise HistoryFault(f"{group} {tp}: {member} has committed in epoch {epoch}, in which {known} had it")
+
     def given_to(self, group: str, tp: TopicPartition, member: str, now: float) -> None:
         """By the answer of a coordinator that nobody has replaced."""
         self.given += 1

@@ -229,6 +229,7 @@ class Consumer:
         error = answer.topics[0].partitions[0].error_code
         if error == ErrorCode.NONE:
             note(loop.time())
+            self._ownership.committed(self._group, tp, member, epoch)
         elif error in AGAIN:
             note(None)
         else:

@@ -43,6 +43,7 @@ class Faults:
             "kill_leader": lambda: self._kill(self._leader()),
             "isolate_leader": lambda: self._isolate(self._leader()),
             "kill_all": self._kill_all,
+            "leave_one": self._leave_one,
             "isolate": lambda: self._isolate(self._broker()),
             "cut": lambda: self._cut(one_way=False),
             "cut_one_way": lambda: self._cut(one_way=True),
@@ -112,6 +113,13 @@ class Faults:
         """All brokers at about the same time, as a fault of theirs that they have in common."""
         for machine in self._cluster.brokers:
             self._kill(machine)
+
+    def _leave_one(self) -> None:
+        """Where replicas outside of the ISR may lead, it leads whatever it lacks, and whatever it alone has."""
+        left = self._broker()
+        for machine in self._cluster.brokers:
+            if machine is not left:
+                self._kill(machine)
 
     def _stop(self) -> None:
         machine = self._broker()

@@ -123,7 +123,7 @@ PROFILES: Final[Mapping[str, Profile]] = {
         # The same replica leads, lacks and leads again: logs part in several leader epochs.
         Profile(
             name="unclean terms",
-            faults={"kill": 3.0, "kill_leader": 2.0, "pause": 2.0, "isolate": 1.0, "isolate_leader": 2.0},
+            faults={"leave_one": 3.0, "kill": 1.0, "pause": 1.0, "isolate_leader": 3.0},
             pause_s=1.2,
             unclean=1.0,
             min_insync_replicas=(1,),
@@ -145,6 +145,13 @@ PROFILES: Final[Mapping[str, Profile]] = {
             name="late answers",
             faults={"slow": 3.0, "slow_controller": 2.0, "reset": 3.0, "kill": 1.0, "pause": 1.0, "cut": 1.0},
             pause_s=1.0,
+        ),
+        # Nobody dies: ISRs change by what leaders ask for, and answers are lost.
+        Profile(
+            name="lost answers",
+            faults={"off_the_brokers": 3.0, "slow_controller": 2.0, "reset": 4.0},
+            pause_s=0.8,
+            properties={"replica.lag.time.max.ms": "2000"},
         ),
         # Leaders die while those behind them know an old watermark.
         Profile(name="slow deaths", faults={"slow": 3.0, "kill_leader": 2.0, "pause": 2.0}, pause_s=1.0, topics=1),
