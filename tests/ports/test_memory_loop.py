@@ -160,6 +160,30 @@ def test_call_soon_threadsafe_is_a_call_soon() -> None:
     assert run(main()) == [1]
 
 
+def test_what_ending_tasks_start_is_ended_as_well() -> None:
+    """As a link does that is lost to the end of another task and dials again."""
+    begun: list[str] = []
+
+    async def dial(depth: int) -> None:
+        try:
+            begun.append("dialled")
+            await asyncio.sleep(1)
+        finally:
+            if depth:
+                begun.append("lost")
+                asyncio.get_running_loop().create_task(dial(depth - 1))
+
+    async def main() -> None:
+        asyncio.get_running_loop().create_task(dial(3))
+        await asyncio.sleep(0)
+
+    loop = VirtualLoop()
+    loop.run_until_complete(main())
+    cancel_all(loop)
+    assert not asyncio.all_tasks(loop)
+    loop.close()
+
+
 def test_runner_can_use_it() -> None:
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(asyncio.sleep(1000))

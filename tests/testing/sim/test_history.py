@@ -8,8 +8,8 @@ import pytest
 
 from ottla.model import TopicPartition
 from ottla.ports.memory.clock import Timeline
+from ottla.testing.sim.commits import Commit, CommitHistory, OwnershipHistory
 from ottla.testing.sim.history import History, HistoryFault
-from ottla.testing.sim.members import Commit, CommitHistory
 from ottla.testing.sim.trace import Trace
 
 TP = TopicPartition("t", 0)
@@ -110,3 +110,60 @@ def test_commits_whose_end_nobody_knows_may_have_been_stored() -> None:
         noted.check("g", TP, 10)
     # Sent while the other was under way: either may have been the last.
     commits((1, 10, 0.0, 3.0), (1, 11, 1.0, 2.0)).check("g", TP, 10)
+
+
+def test_a_coordinator_that_was_replaced_may_answer_what_it_knew_then() -> None:
+    noted = commits((1, 10, 0.0, 1.0), (1, 11, 2.0, 3.0), (1, 12, 4.0, 5.0))
+    noted.replaced_at = lambda _, broker: 3.5 if broker == 7 else None
+    noted.check("g", TP, 11, noted.as_of("g", 7, 6.0))
+    with pytest.raises(HistoryFault, match="the position is 10"):
+        noted.check("g", TP, 10, noted.as_of("g", 7, 6.0))
+    with pytest.raises(HistoryFault, match="the position is 11"):
+        noted.check("g", TP, 11, noted.as_of("g", 8, 6.0))
+
+
+def by_epoch(member: str, epoch: int, sent: float) -> Commit:
+    return Commit(member, epoch, int(sent), sent, sent + 1, by_epoch=True)
+
+
+def test_a_member_may_commit_in_an_epoch_that_it_has_left_and_not_over_another_members() -> None:
+    noted = commits()
+    noted.note("g", TP, by_epoch("m", 4, 0.0))
+    noted.note("g", TP, by_epoch("m", 3, 2.0))
+    with pytest.raises(HistoryFault, match="an old generation"):
+        noted.note("g", TP, by_epoch("n", 3, 4.0))
+
+
+def ownership() -> OwnershipHistory:
+    """m had the partition from 1 to 5."""
+    made = OwnershipHistory(Trace(Timeline()))
+    made.told("g", "m", 2, [TP])
+    made.given_to("g", TP, "m", 1.0)
+    made.kept("g", TP, "m", 5.0)
+    return made
+
+
+def test_a_partition_has_one_owner_after_the_other() -> None:
+    made = ownership()
+    made.told("g", "m", 2, [TP])
+    made.told("g", "n", 3, [TP])
+    made.committed("g", TP, "m", 2)
+    made.committed("g", TP, "n", 3)
+    made.given_to("g", TP, "n", 5.0)
+    made.kept("g", TP, "n", 9.0)
+    assert made.given == 2
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda made: made.told("g", "n", 2, [TP]),
+        lambda made: made.committed("g", TP, "n", 2),
+        lambda made: (made.given_to("g", TP, "n", 4.0), made.kept("g", TP, "n", 6.0)),
+        lambda made: (made.given_to("g", TP, "n", 5.0), made.kept("g", TP, "n", 6.0), made.kept("g", TP, "m", 5.5)),
+    ],
+    ids=["in one epoch", "a commit of then", "before the other gave it up", "the other goes on"],
+)
+def test_two_owners_at_once_are_caught(bad: Callable[[OwnershipHistory], object]) -> None:
+    with pytest.raises(HistoryFault):
+        bad(ownership())

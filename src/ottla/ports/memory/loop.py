@@ -26,6 +26,8 @@ T = TypeVar("T")
 STANDSTILL_TURNS_MAX: Final = 1_000_000
 #: Cancelled timers that may lie in the heap, beside as many as half of all.
 CANCELLED_TIMERS_MAX: Final = 100
+#: How often all tasks are ended at the end of a run: each time only what the ones before have started is left.
+ENDINGS_MAX: Final = 100
 #: Waiting tasks that a deadlock's message names.
 TASKS_NAMED_MAX: Final = 10
 
@@ -225,10 +227,15 @@ def run_into(future: asyncio.Future[T], work: Callable[[], T]) -> None:
 
 
 def cancel_all(loop: asyncio.AbstractEventLoop) -> None:
-    """Ends every task, so that the loop can be closed without complaints."""
-    tasks = sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name())
-    for task in tasks:
-        task.cancel()
-    gathered = cast("asyncio.Future[Any]", asyncio.gather(*tasks, return_exceptions=True)) if tasks else None
-    if gathered is not None:
+    """Ends every task, so that the loop can be closed without complaints.
+
+    What ends may start something else, as a link does that loses its connection and dials again: that is ended too.
+    """
+    for _ in range(ENDINGS_MAX):
+        tasks = sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name())
+        if not tasks:
+            return
+        for task in tasks:
+            task.cancel()
+        gathered = cast("asyncio.Future[Any]", asyncio.gather(*tasks, return_exceptions=True))
         loop.run_until_complete(gathered)

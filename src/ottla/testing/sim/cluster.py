@@ -11,11 +11,12 @@ from collections.abc import Coroutine, Mapping
 from random import Random
 from typing import Any, Final, Protocol
 
-from ottla.model import TopicPartition
+from ottla.javahash import partition_of
+from ottla.model import OFFSETS_TOPIC, TopicPartition
+from ottla.testing.sim.commits import CommitHistory, OwnershipHistory
 from ottla.testing.sim.history import History
 from ottla.testing.sim.invariants import Cluster, every_invariant
 from ottla.testing.sim.machines import SimulatedMachine
-from ottla.testing.sim.members import CommitHistory
 from ottla.testing.sim.observation import Observer, topic_id_of
 from ottla.testing.sim.routing import ClusterClient
 from ottla.testing.sim.world import PORT, SimulatedBroker, Simulation
@@ -53,6 +54,11 @@ class Backing(Protocol):
         """Ends the broker's session, while the broker lives. Nothing where it has none."""
         ...
 
+    def delete_controller(self) -> None:
+        """Deletes the node that names the controller, as an operator does who wants another one. Nothing where there
+        is none."""
+        ...
+
     async def create(self, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
         """Returns when it is served."""
         ...
@@ -84,6 +90,8 @@ class SimulatedCluster:
         self.history = History(simulation.trace)
         self.history.on_acknowledged = self._acknowledged
         self.commits = CommitHistory(simulation.trace)
+        self.commits.replaced_at = self._coordinator_replaced_at
+        self.ownership = OwnershipHistory(simulation.trace)
         simulation.world.fabric.latency(*self.latency_ms)
         backing.begin(self)
 
@@ -95,6 +103,13 @@ class SimulatedCluster:
         ids = {topic_id for (known, topic_id) in self.state.partitions if known == tp}
         if len(ids) == 1:
             self.state.acknowledged(tp, ids.pop(), end)
+
+    def _coordinator_replaced_at(self, group: str, broker: int) -> float | None:
+        partitions = self.state.partitions
+        count = len({tp.partition for tp, _ in partitions if tp.topic == OFFSETS_TOPIC})
+        wanted = TopicPartition(OFFSETS_TOPIC, partition_of(group, count)) if count else None
+        found = [each.replaced_at(broker) for (tp, _), each in partitions.items() if tp == wanted]
+        return next((at for at in found if at is not None), None)
 
     # Machines
 

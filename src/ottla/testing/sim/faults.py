@@ -33,13 +33,17 @@ class Faults:
             "power": self._power,
             "power_of_all": self._power_of_all,
             "power_when_whole": self._power_when_whole,
+            "power_outside": self._power_outside,
             "pause": lambda: self._pause(self._broker()),
             "kill_controller": lambda: self._kill(self._controller()),
             "pause_controller": lambda: self._pause(self._controller()),
             "isolate_controller": lambda: self._isolate(self._controller()),
+            "slow_controller": self._slow_controller,
+            "controller_deleted": self._cluster.backing.delete_controller,
             "kill_leader": lambda: self._kill(self._leader()),
             "isolate_leader": lambda: self._isolate(self._leader()),
             "kill_all": self._kill_all,
+            "leave_one": self._leave_one,
             "isolate": lambda: self._isolate(self._broker()),
             "cut": lambda: self._cut(one_way=False),
             "cut_one_way": lambda: self._cut(one_way=True),
@@ -110,6 +114,13 @@ class Faults:
         for machine in self._cluster.brokers:
             self._kill(machine)
 
+    def _leave_one(self) -> None:
+        """Where replicas outside of the ISR may lead, it leads whatever it lacks, and whatever it alone has."""
+        left = self._broker()
+        for machine in self._cluster.brokers:
+            if machine is not left:
+                self._kill(machine)
+
     def _stop(self) -> None:
         machine = self._broker()
         if machine.serving.is_set() and not machine.is_paused:
@@ -136,6 +147,17 @@ class Faults:
             self._power()
         else:
             self.counts["power_when_whole"] -= 1
+
+    def _power_outside(self) -> None:
+        """Of one that is in no ISR: nobody flushes, and what it forgets nobody counts on."""
+        states = [each.tree for each in self._cluster.state.partitions.values() if each.tree is not None]
+        counted = {broker for state in states for broker in state.isr}
+        outside = [machine for number, machine in enumerate(self._cluster.brokers, 1) if number not in counted]
+        if outside and (machine := self._random.choice(outside)).runs:
+            machine.lose_power()
+            self._start_later(machine)
+        else:
+            self.counts["power_outside"] -= 1
 
     def _power_of_all(self) -> None:
         for machine in self._cluster.machines:
@@ -189,9 +211,18 @@ class Faults:
         self._later(_LASTS_S, heal)
 
     def _slow(self) -> None:
-        first, second = self._two()
-        most = self._random.choice((20.0, 200.0, 1500.0))
-        self._fabric.latency(most / 10, most, first.name, second.name)
+        self._slow_link(*self._two(), self._random.choice((20.0, 200.0, 1500.0)))
+
+    def _slow_controller(self) -> None:
+        """The way of the controller to the tree, or to the other brokers: both sides live on."""
+        controller = self._controller()
+        others = self._cluster.trees if self._random.random() < 0.5 else self._cluster.brokers
+        for other in others:
+            if other is not controller:
+                self._slow_link(controller, other, 1500.0)
+
+    def _slow_link(self, first: SimulatedMachine, second: SimulatedMachine, most_ms: float) -> None:
+        self._fabric.latency(most_ms / 10, most_ms, first.name, second.name)
         if self._random.random() < 0.5:
             self._fabric.rate(first.name, second.name, self._random.choice((2_000.0, 50_000.0)))
 

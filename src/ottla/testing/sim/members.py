@@ -1,15 +1,12 @@
 """Members of a group as real consumers are: they join, share partitions, commit positions, and find their coordinator.
 
-What is acknowledged is kept in a `CommitHistory`, which knows what may not be: a commit of a generation that was over
-when it was sent, and a position that an acknowledged commit had replaced.
+These speak the classic protocol; `consumers.py` has those of the newer one. What they are answered is kept in a
+`CommitHistory` (`commits.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from dataclasses import dataclass
-from math import inf
 from random import Random
 from typing import Any, Final
 
@@ -28,13 +25,13 @@ from ottla.protocol.generated.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from ottla.testing.sim.commits import Commit, CommitHistory
 from ottla.testing.sim.history import HistoryFault
 from ottla.testing.sim.routing import ClusterClient
-from ottla.testing.sim.trace import Trace
 from ottla.testing.sim.wire import Unreachable
 
 #: The coordinator is another one, is being loaded, or could not store it: the same is asked again.
-_AGAIN: Final = frozenset(
+AGAIN: Final = frozenset(
     {
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -54,68 +51,6 @@ class GroupRefusal(Exception):
     def __init__(self, what: str, error: ErrorCode) -> None:
         super().__init__(f"{what}: {error.name}")
         self.error = error
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    member: str
-    generation: int
-    position: int
-    sent_at: float
-    #: None where nobody knows whether it was stored.
-    acknowledged_at: float | None = None
-
-
-class CommitHistory:
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-        self._commits: dict[tuple[str, TopicPartition], list[Commit]] = defaultdict(list)
-        #: Positions that are on their way.
-        self._sent: dict[tuple[str, TopicPartition], list[int]] = defaultdict(list)
-        #: Those that members have entered.
-        self.generations = 0
-
-    @property
-    def acknowledged_count(self) -> int:
-        return sum(commit.acknowledged_at is not None for each in self._commits.values() for commit in each)
-
-    def send(self, group: str, tp: TopicPartition, position: int) -> None:
-        self._sent[group, tp].append(position)
-
-    def refused(self, group: str, tp: TopicPartition, position: int) -> None:
-        self._sent[group, tp].remove(position)
-
-    def note(self, group: str, tp: TopicPartition, commit: Commit) -> None:
-        """Raises HistoryFault where a generation was acknowledged that was over when the commit was sent."""
-        self._trace.say("commit", f"{group} {tp} {commit}")
-        if commit.position in self._sent[group, tp]:
-            self._sent[group, tp].remove(commit.position)
-        known = self._commits[group, tp]
-        if commit.acknowledged_at is not None:
-            for other in known:
-                if (
-                    other.acknowledged_at is not None
-                    and other.generation > commit.generation
-                    and other.acknowledged_at < commit.sent_at
-                ):
-                    raise HistoryFault(f"{group} {tp}: {commit} was taken after {other}: an old generation")
-        known.append(commit)
-
-    def check(self, group: str, tp: TopicPartition, found: int, asked_at: float = inf) -> None:
-        """The position that was asked for then: that of a commit which no acknowledged one had replaced."""
-        commits = self._commits[group, tp]
-        acknowledged = [each for each in commits if each.acknowledged_at is not None]
-        latest = max((each.sent_at for each in acknowledged if (each.acknowledged_at or 0.0) <= asked_at), default=None)
-        possible = {
-            each.position
-            for each in commits
-            if latest is None or each.acknowledged_at is None or each.acknowledged_at >= latest
-        }
-        if latest is None:
-            possible.add(-1)
-        possible.update(self._sent[group, tp])
-        if found not in possible:
-            raise HistoryFault(f"{group} {tp}: the position is {found}, and can be one of {sorted(possible)} only")
 
 
 class Member:
@@ -161,7 +96,7 @@ class Member:
                 self._coordinator = None
                 await asyncio.sleep(self._random.uniform(0.05, 0.3))
             except GroupRefusal as refusal:
-                if refusal.error in _AGAIN:
+                if refusal.error in AGAIN:
                     self._coordinator = None
                 elif refusal.error == ErrorCode.UNKNOWN_MEMBER_ID:
                     self._id = ""
@@ -212,12 +147,18 @@ class Member:
         if not self._assigned:
             return
         tp = self._random.choice(self._assigned)
-        asked_at = asyncio.get_running_loop().time()
+        asked_at = self._as_of()
         topics = [OffsetFetchRequestTopics(name=tp.topic, partition_indexes=[tp.partition])]
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=self._group, topics=topics)])
         (answer,) = (await self._ask(request, 8)).groups
         self._check("look back", answer.error_code)
+        asked_at = min(asked_at, self._as_of())
         self._history.check(self._group, tp, int(answer.topics[0].partitions[0].committed_offset), asked_at)
+
+    def _as_of(self) -> float:
+        """From when an answer is that its coordinator gives now."""
+        now = asyncio.get_running_loop().time()
+        return now if self._coordinator is None else self._history.as_of(self._group, self._coordinator, now)
 
     def _divide(self, joined: Any) -> list[SyncGroupRequestAssignment]:
         """A byte a partition is all that these members need to understand one another."""
@@ -268,7 +209,7 @@ class Member:
         error = answer.topics[0].partitions[0].error_code
         if error == ErrorCode.NONE:
             note(loop.time())
-        elif error in _AGAIN:
+        elif error in AGAIN:
             note(None)
         else:
             self._history.refused(self._group, tp, position)

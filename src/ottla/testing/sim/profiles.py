@@ -37,6 +37,8 @@ class Profile:
     plain_producers: int = 1
     readers: int = 2
     members: int = 2
+    #: The share of schedules in which these speak the newer protocol of groups (KIP-848).
+    newer_members: float = 0.5
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -52,9 +54,10 @@ _LINKS: Final = {
     "off_the_tree": 1.5,
     "off_the_brokers": 1.5,
     "slow": 1.0,
+    "slow_controller": 0.3,
     "reset": 1.0,
 }
-_TREE: Final = {"tree_kill": 0.5, "tree_pause": 0.5, "expire": 0.7}
+_TREE: Final = {"tree_kill": 0.5, "tree_pause": 0.5, "expire": 0.7, "controller_deleted": 0.3}
 _REST: Final = {"clock": 0.5, "disk_full": 0.5, "tree_full": 0.2}
 
 ANY: Final = Profile(
@@ -117,5 +120,57 @@ PROFILES: Final[Mapping[str, Profile]] = {
             topics=1,
             partitions=1,
         ),
+        # The same replica leads, lacks and leads again: logs part in several leader epochs.
+        Profile(
+            name="unclean terms",
+            faults={"leave_one": 3.0, "kill": 1.0, "pause": 1.0, "isolate_leader": 3.0},
+            pause_s=1.2,
+            unclean=1.0,
+            min_insync_replicas=(1,),
+            topics=1,
+            partitions=1,
+            plain_producers=2,
+            records=300,
+        ),
+        # Leaders that are replaced while producers wait at them, and hear of it while these still do.
+        Profile(name="cut off", faults={"isolate": 1.0, "isolate_leader": 3.0}, pause_s=2.0, topics=1),
+        # A follower that is behind needs many answers of its leader's.
+        Profile(
+            name="small fetches",
+            faults={"kill": 2.0, "pause": 2.0, "cut": 1.0},
+            properties={"replica.fetch.max.bytes": "300", "replica.fetch.response.max.bytes": "600"},
+        ),
+        # Requests and answers that are late or lost.
+        Profile(
+            name="late answers",
+            faults={"slow": 3.0, "slow_controller": 2.0, "reset": 3.0, "kill": 1.0, "pause": 1.0, "cut": 1.0},
+            pause_s=1.0,
+        ),
+        # Nobody dies: ISRs change by what leaders ask for, and answers are lost.
+        Profile(
+            name="lost answers",
+            faults={"off_the_brokers": 3.0, "slow_controller": 2.0, "reset": 4.0},
+            pause_s=0.8,
+            properties={"replica.lag.time.max.ms": "2000"},
+        ),
+        # Leaders die while those behind them know an old watermark.
+        Profile(name="slow deaths", faults={"slow": 3.0, "kill_leader": 2.0, "pause": 2.0}, pause_s=1.0, topics=1),
+        # Nobody flushes: what is out of every ISR forgets what it had, and comes back.
+        Profile(
+            name="rejoins",
+            faults={"power_outside": 4.0, "power_when_whole": 1.0, "slow": 1.0, "slow_controller": 2.0, "pause": 2.0},
+            pause_s=1.0,
+            min_insync_replicas=(2,),
+            topics=1,
+        ),
+        # Controllers that live, and are the controller no more.
+        Profile(
+            name="deposed",
+            faults={"controller_deleted": 3.0, "slow_controller": 2.0, "kill": 1.5, "expire": 1.0},
+            pause_s=1.5,
+            operator=0.5,
+        ),
+        # Brokers are away while topics go and come again under their names.
+        Profile(name="recreated", faults={"kill": 3.0, "pause": 1.0, "kill_all": 0.2}, pause_s=1.5, operator=1.0),
     )
 }

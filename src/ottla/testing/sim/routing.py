@@ -36,6 +36,8 @@ class ClusterClient:
         #: Topic id and leader epoch of the newest answer: what is older comes from somebody who has not heard of it.
         self._epochs: dict[TopicPartition, tuple[bytes, int]] = {}
         self.controller = -1
+        #: Of all topics that it has heard of, by their names.
+        self.topic_ids: dict[str, bytes] = {}
         #: How often it asked for metadata, and how often an answer named nobody.
         self.refreshes = 0
 
@@ -67,7 +69,7 @@ class ClusterClient:
         self.controller = answer.controller_id
         self._leaders = {}
         for topic in answer.topics:
-            topic_id = bytes(topic.topic_id)
+            topic_id = self.topic_ids[topic.name] = bytes(topic.topic_id)
             for partition in topic.partitions:
                 tp = TopicPartition(topic.name, partition.partition_index)
                 known_id, known_epoch = self._epochs.get(tp, (topic_id, -1))

@@ -19,6 +19,7 @@ from typing import Any, Final
 from ottla.model import OFFSETS_TOPIC, TopicPartition
 from ottla.ports.memory import MemoryPorts
 from ottla.testing.sim.cluster import Backing, SimulatedCluster
+from ottla.testing.sim.consumers import Consumer
 from ottla.testing.sim.faults import Faults
 from ottla.testing.sim.history import HistoryFault
 from ottla.testing.sim.invariants import InvariantBroken
@@ -90,6 +91,10 @@ class ClusterSchedule:
             "offsets.topic.num.partitions": "2",
             "offsets.topic.replication.factor": str(profile.replication_factor),
             "group.initial.rebalance.delay.ms": "100",
+            "group.consumer.min.session.timeout.ms": "6000",
+            "group.consumer.session.timeout.ms": "6000",
+            "group.consumer.min.heartbeat.interval.ms": "1000",
+            "group.consumer.heartbeat.interval.ms": "1000",
             "log.cleaner.enable": "false",
             "replica.lag.time.max.ms": str(random.choice((2_000, 5_000, 10_000))),
             "replica.high.watermark.checkpoint.interval.ms": str(random.choice((500, 5_000))),
@@ -103,11 +108,13 @@ class ClusterSchedule:
         if random.random() < profile.unclean:
             # The first one always: there is something to lose.
             self.cluster.unclean_topics |= {f"t{n}" for n in range(profile.topics) if n == 0 or random.random() < 0.5}
-        self.cluster.state.forgets = "power_when_whole" in profile.faults
+        self.cluster.state.forgets = not profile.faults.keys().isdisjoint(("power_when_whole", "power_outside"))
         self.kinds = {kind: share for kind, share in profile.faults.items() if self.flush or kind not in POWER}
         self.faults = Faults(self.cluster, Random(random.getrandbits(64)))
         self.partitions: list[TopicPartition] = []
         self.producers: list[IdempotentProducer | PlainProducer] = []
+        #: Members of a group of the newer protocol; none where they speak the classic one.
+        self.consumers: list[Consumer] = []
         self.operator = Operator(
             self.cluster.client("operator"),
             replication_factor=profile.replication_factor,
@@ -120,6 +127,7 @@ class ClusterSchedule:
             self.simulation.world.machine(self.cluster.clients_host).clock,
             Random(random.getrandbits(64)),
         )
+        self.has_newer_members = Random(f"members {seed}").random() < profile.newer_members
         self.outcome = ScheduleOutcome(seed)
 
     def _slow_disks(self, ports: MemoryPorts) -> None:
@@ -151,6 +159,7 @@ class ClusterSchedule:
         outcome.events["lives of brokers"] += sum(each.lives for each in self.cluster.brokers)
         outcome.events["commits"] += self.cluster.commits.acknowledged_count
         outcome.events["generations of groups"] += self.cluster.commits.generations
+        outcome.events["partitions given to members"] += self.cluster.ownership.given
         return outcome
 
     # The scenario
@@ -264,7 +273,13 @@ class ClusterSchedule:
                 work.append(follow(cluster.client(f"reader{number}"), tp, cluster.history))
         for number in range(profile.members):
             client, own = cluster.client(f"member{number}"), Random(random.getrandbits(64))
-            work.append(Member(client, GROUP, self.partitions, cluster.commits, own).run())
+            if self.has_newer_members:
+                topics = sorted({tp.topic for tp in self.partitions})
+                consumer = Consumer(client, GROUP, topics, cluster.commits, cluster.ownership, own)
+                self.consumers.append(consumer)
+                work.append(consumer.run())
+            else:
+                work.append(Member(client, GROUP, self.partitions, cluster.commits, own).run())
         return work
 
     # The end
@@ -275,12 +290,12 @@ class ClusterSchedule:
         deadline = loop.time() + LIVENESS_S
         while True:
             working = [task for task in load if not task.done()]
-            if not working:
+            if working:
+                unwell: str | None = f"not done: {', '.join(task.get_name() for task in working)}"
+            elif (unwell := self._unshared()) is None:
                 for task in endless:
                     task.cancel()
-            unwell = (
-                self.cluster.unequal() if not working else f"not done: {', '.join(task.get_name() for task in working)}"
-            )
+                unwell = self.cluster.unequal()
             if unwell is None:
                 unwell = await self._misplaced()
             if unwell is None:
@@ -289,6 +304,12 @@ class ClusterSchedule:
             if loop.time() >= deadline:
                 raise HistoryFault(f"not well {LIVENESS_S} s after the healing: {unwell}")
             await asyncio.sleep(_LOOK_S)
+
+    def _unshared(self) -> str | None:
+        """Which partitions nobody in the group has; None where each has a member."""
+        had = {tp for consumer in self.consumers for tp in consumer.assigned}
+        left = [str(tp) for tp in self.partitions if self.consumers and tp not in had]
+        return f"no member has {', '.join(left)}" if left else None
 
     async def _misplaced(self) -> str | None:
         try:

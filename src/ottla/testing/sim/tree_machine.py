@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from typing import Any, Final
 
 from ottla.coordination import znodes
+from ottla.coordination.errors import CoordinationError
+from ottla.coordination.interface import Delete
 from ottla.coordination.served.server import CannotListen, TreeServer
+from ottla.coordination.sessions import STORE_SESSION
 from ottla.coordination.tree import TreeNode
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.memory.processes import Process
@@ -95,6 +99,11 @@ class ServedTree:
         if node is not None and server is not None:
             server._serving.life.end(node.stat().ephemeral_owner)  # noqa: SLF001 - nobody else may do this
 
+    def delete_controller(self) -> None:
+        server = self._machine.server
+        if server is not None and self._machine.node(znodes.CONTROLLER) is not None:
+            self._machine.carry_out(_delete(server, znodes.CONTROLLER))
+
     async def create(self, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
         client = self._cluster.client("creating")
         asked = CreatableTopic(
@@ -120,3 +129,9 @@ class ServedTree:
                 except Unreachable:
                     await asyncio.sleep(0.1)
         client.close()
+
+
+async def _delete(server: TreeServer, path: str) -> None:
+    """Nothing where it is gone by then, or the disk is full."""
+    with contextlib.suppress(CoordinationError):
+        await server.store.write(STORE_SESSION, [Delete(path)])

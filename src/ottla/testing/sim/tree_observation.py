@@ -147,5 +147,6 @@ class TreeObserver:
                 self.controller_epoch,
                 topic in self._unclean_topics,
                 {broker: self._trace.seconds - at for broker, at in self._gone.items()} if self._gone else {},
+                self._trace.seconds,
             )
         )

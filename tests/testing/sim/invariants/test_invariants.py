@@ -62,12 +62,15 @@ class Faked:
         written: int = 5,
         unclean: bool = False,
         gone_s: dict[int, float] | None = None,
+        seconds: float = 0.0,
     ) -> None:
         partition = self.cluster.partition(TP)
         self.version = self.version + 1 if version is None else version
         after = TreeState(leader, epoch, isr, self.version, written)
         self.cluster.tree_changed(
-            TreeChange(partition, partition.tree, after, session, owner, controller_epoch, unclean, gone_s or {})
+            TreeChange(
+                partition, partition.tree, after, session, owner, controller_epoch, unclean, gone_s or {}, seconds
+            )
         )
 
     def settle(self) -> None:
@@ -410,3 +413,18 @@ def test_a_topic_that_is_created_again_is_another_one() -> None:
     faked.cluster.take_role(replica, leads=True, epoch=0)
     faked.cluster.log_grew(replica, [SeenBatch(0, 1, 1, 77)])
     faked.settle()
+
+
+def test_a_leader_is_replaced_when_another_one_is_elected_and_it_leads_on() -> None:
+    faked = Faked()
+    partition = faked.cluster.partition(TP)
+    assert partition.replaced_at(1) is None
+    # In its next leader epoch the same one leads.
+    faked.tree(1, 2, (1, 2), seconds=5.0)
+    assert partition.replaced_at(1) is None
+    faked.tree(2, 3, (1, 2), seconds=7.0)
+    faked.tree(3, 4, (1, 2, 3), seconds=9.0)
+    assert partition.replaced_at(1) == 7.0
+    assert partition.replaced_at(2) is None
+    faked.role(1, 4, leads=False)
+    assert partition.replaced_at(1) is None

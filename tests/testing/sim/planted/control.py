@@ -17,6 +17,8 @@ from ottla.coordination.sessions import Sessions
 from ottla.coordination.znodes import LeaderAndIsr
 from ottla.coordination.zookeeper.watching import LeftWatches
 from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.consumer import reconciliation
+from ottla.groups.consumer.group import ConsumerGroup
 from ottla.handlers.fetch.reading import FetchReader
 from ottla.model import NO_BROKER, BrokerId, ErrorCode
 from ottla.replication import replicas
@@ -53,6 +55,9 @@ def first_replica_elected(patch: Patch) -> None:
 
 
 def partition_epoch_ignored(patch: Patch) -> None:
+    """What a leader asked for before the controller's last change is carried out behind it. Whoever has died since is
+    refused all the same (KIP-841, KIP-903), which hides it: nobody looks at that either."""
+    anybody_may_join(patch)
     planned = ReplicaTurns._planned
 
     def plan(turns: ReplicaTurns, broker_id: Any, place: int, change: Any) -> Any:
@@ -126,6 +131,19 @@ def session_ids_given_twice(patch: Patch) -> None:
     patch.setattr(Sessions, "new", new)
 
 
+def session_ids_given_again(patch: Patch) -> None:
+    """There are sixteen of them: each comes again once the session that had it is over."""
+
+    def new(sessions: Sessions, timeout_ms: int) -> SessionInfo:
+        found = sessions._last_id
+        while (found := found % 16 + 1) in sessions._tree.sessions:
+            pass
+        sessions._last_id = found
+        return SessionInfo(found, sessions._entropy.token(16), timeout_ms)
+
+    patch.setattr(Sessions, "new", new)
+
+
 def strangers_taken_for_ours(patch: Patch) -> None:
     """A deletion does not wait for brokers that are away, and these take their old logs for the new topic's."""
     holders = DeletionTurns._holders
@@ -177,3 +195,24 @@ def old_generation_accepted(patch: Patch) -> None:
         return ErrorCode.NONE if found is ErrorCode.ILLEGAL_GENERATION else found
 
     patch.setattr(ClassicGroup, "check_commit", checked)
+
+
+def partitions_given_too_early(patch: Patch) -> None:
+    """A member of a newer group gets what it is to have while the one before it has that still."""
+    step = reconciliation._next
+
+    def given(member: Any, epoch: int, goal: Any, owner_of: Any, reported: Any, claim: Any) -> Any:
+        del owner_of
+        return step(member, epoch, goal, lambda *_: None, reported, claim)
+
+    patch.setattr(reconciliation, "_next", given)
+
+
+def old_member_epoch_accepted(patch: Patch) -> None:
+    check = ConsumerGroup.check_commit
+
+    def checked(group: ConsumerGroup, *arguments: Any, **options: Any) -> ErrorCode:
+        found = check(group, *arguments, **options)
+        return ErrorCode.NONE if found is ErrorCode.STALE_MEMBER_EPOCH else found
+
+    patch.setattr(ConsumerGroup, "check_commit", checked)

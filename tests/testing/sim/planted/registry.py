@@ -69,11 +69,13 @@ PLANTED: Final = (
     ),
     Planted(control.watches_lost_after_a_reconnect, "tree", HISTORY, 2),
     Planted(control.old_generation_accepted, "processes", HISTORY, 1),
+    Planted(control.partitions_given_too_early, "processes", HISTORY, 2),
+    Planted(control.old_member_epoch_accepted, "processes", HISTORY, 2),
     Planted(replication.counted_before_the_checks, "short terms", LACKING | HISTORY, 16),
     Planted(replication.watermark_moves_under_the_minimum, "processes", _one("WatermarkKeepsMinimum"), 3),
     Planted(replication.joins_under_the_minimum_for_ever, "processes", _one("JoinsAtTheEnd"), 3),
     Planted(replication.followers_forget_producers, "short terms", HISTORY, 2),
-    Planted(replication.two_fetchers, "short terms", HISTORY | LACKING | _one("LogMatching"), 2),
+    Planted(replication.two_fetchers, "short terms", HISTORY | LACKING | _one("LogMatching"), 9),
     Planted(replication.commits_before_the_watermark, "links", HISTORY, 1),
     Planted(control.bounce_unseen, "forgetful", LACKING, 2),
     Planted(control.dead_stay_in_the_isr, "deaths", _one("DeadLeaveAtOnce"), 2),
@@ -81,27 +83,30 @@ PLANTED: Final = (
     Planted(control.last_member_leaves, "processes", _one("LeaderInIsr"), 1),
     Planted(control.sessions_never_expire, "processes", HISTORY, 1),
     Planted(control.session_ids_given_twice, "quiet", HISTORY, 1),
+    Planted(control.session_ids_given_again, "processes", _one("OneOwnerPerSession"), 1),
     Planted(control.producer_ids_given_twice, "processes", HISTORY, 2),
+    Planted(replication.watermark_beyond_the_log, "small fetches", _one("WatermarkInLog"), 1),
+    Planted(replication.diverging_by_the_end_alone, "unclean terms", HISTORY | LACKING | _one("LogMatching"), 2),
+    Planted(replication.cut_where_the_leader_says, "unclean terms", HISTORY | _one("LogMatching"), 4),
+    Planted(replication.epochs_kept_when_cut, "unclean terms", HISTORY | _one("LogMatching"), 3),
+    Planted(replication.latest_before_the_watermark_is_known, "slow deaths", HISTORY, 3),
+    Planted(replication.asked_once, "lost answers", HISTORY, 1),
+    Planted(replication.resigned_leaders_acknowledge, "cut off", _one("AcknowledgedIsCommitted"), 2),
+    Planted(control.anybody_may_join, "rejoins", LACKING | HISTORY, 2),
+    Planted(control.old_registration_may_join, "rejoins", LACKING, 2),
+    Planted(control.unfenced_controller, "deposed", _one("FencedChangesNothing"), 10),
+    Planted(control.stale_controller_obeyed, "deposed", HISTORY | LACKING | _one("MaximalIsr"), 10),
+    Planted(control.partition_epoch_ignored, "late answers", _one("MaximalIsr"), 2),
 )
 
-#: Planted as the others, and not found by the first seeds of their profiles: these need faults of their own.
+#: Planted as the others, and not found: behind each stands another defence. What a fetcher takes of an old answer, or
+#: what a leader that is not fenced gives, the next request's last leader epoch gives away; batches of a later term are
+#: that leader's own; a broker that comes back sets old topics aside before it can be given new ones.
 NOT_FOUND_YET: Final = (
-    Planted(replication.later_terms_taken, "short terms", _one("LogMatching") | LACKING, 1),
-    Planted(replication.watermark_beyond_the_log, "processes", _one("WatermarkInLog"), 1),
-    Planted(replication.unfenced_fetches, "short terms", LACKING, 1),
-    Planted(replication.cut_where_the_leader_says, "short terms", _one("LogMatching"), 1),
-    Planted(replication.diverging_by_the_end_alone, "short terms", _one("LogMatching") | HISTORY, 1),
-    Planted(replication.epochs_kept_when_cut, "short terms", _one("LogMatching") | HISTORY, 1),
-    Planted(replication.latest_before_the_watermark_is_known, "short terms", HISTORY, 1),
-    Planted(replication.old_answers_taken, "short terms", HISTORY, 1),
-    Planted(replication.asked_once, "links", HISTORY, 1),
-    Planted(replication.resigned_leaders_acknowledge, "short terms", _one("AcknowledgedIsCommitted"), 1),
-    Planted(control.partition_epoch_ignored, "short terms", _one("MaximalIsr") | LACKING, 1),
-    Planted(control.anybody_may_join, "forgetful", LACKING | HISTORY, 1),
-    Planted(control.unfenced_controller, "controllers", _one("FencedChangesNothing"), 1),
-    Planted(control.stale_controller_obeyed, "controllers", HISTORY | LACKING, 1),
-    Planted(control.old_registration_may_join, "forgetful", LACKING, 1),
-    Planted(control.strangers_taken_for_ours, "changes and faults", HISTORY, 1),
+    Planted(replication.later_terms_taken, "late answers", _one("LogMatching") | LACKING, 1),
+    Planted(replication.unfenced_fetches, "unclean terms", LACKING, 1),
+    Planted(replication.old_answers_taken, "late answers", HISTORY, 1),
+    Planted(control.strangers_taken_for_ours, "recreated", HISTORY, 1),
 )
 
 

@@ -10,6 +10,7 @@ import pytest
 from ottla.handlers.fetch.reading import FetchReader
 from ottla.handlers.produce import handler, waiting
 from ottla.handlers.produce.answer import PartitionAnswer
+from ottla.handlers.produce.held import HeldProduces
 from ottla.model import ErrorCode
 from ottla.replication.fetching.fetcher import Fetcher
 from ottla.replication.fetching.partition import FetchedPartition
@@ -255,7 +256,14 @@ def resigned_leaders_acknowledge(patch: Patch) -> None:
         else:
             fail(outcome, error, message)
 
+    def ended(waiting_here: HeldProduces, error: ErrorCode) -> None:
+        del error
+        start = waiting_here._leader.log.places.start_offset
+        for line in (waiting_here._of_all, waiting_here._of_leader):
+            waiting_here._cut(line, 2**63 - 1, start, ErrorCode.NONE)
+
     patch.setattr(waiting.PartitionOutcome, "fail", failed)
+    patch.setattr(HeldProduces, "_end", ended)
 
 
 def shown_above_the_watermark(patch: Patch) -> None:

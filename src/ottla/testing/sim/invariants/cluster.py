@@ -92,6 +92,16 @@ class TreeChange(NamedTuple):
     unclean_allowed: bool = False
     #: For how many seconds each broker has not been registered that was once and is not.
     gone_s: Mapping[int, float] = {}
+    #: When it was.
+    seconds: float = 0.0
+
+
+class Election(NamedTuple):
+    """The tree has named another leader, or the same one in another leader epoch."""
+
+    leader_epoch: int
+    leader: int
+    seconds: float
 
 
 @dataclass(slots=True, eq=False)
@@ -113,10 +123,22 @@ class Partition:
     minimum: int = 1
     #: Somebody outside of the ISR was elected, as its topic allows: nothing committed is certain any more.
     unclean: bool = False
+    #: In the order in which the tree had them.
+    elections: list[Election] = field(default_factory=list)
 
     def __str__(self) -> str:
         replicas = "; ".join(str(replica) for _, replica in sorted(self.replicas.items()))
         return f"{self.tp}: tree {self.tree}, committed to {self.watermark}: {replicas}"
+
+    def replaced_at(self, broker: int) -> float | None:
+        """When another leader was elected in the place of a broker that leads on, since it has not heard of it."""
+        replica = self.replicas.get(broker)
+        if replica is None or not replica.leads:
+            return None
+        for election in self.elections:
+            if election.leader_epoch > replica.epoch and election.leader != broker:
+                return election.seconds
+        return None
 
     def holds_committed(self, replica: Replica | None, end: int | None = None) -> bool:
         """Whether a replica has everything that is committed, or all of that below `end`."""
@@ -212,6 +234,8 @@ class Cluster:
             if after.leader >= 0 and after.leader not in before.isr and change.unclean_allowed:
                 change.partition.unclean = True
                 self.events["unclean elections"] += 1
+        if after is not None and (before is None or before.leader_epoch != after.leader_epoch):
+            change.partition.elections.append(Election(after.leader_epoch, after.leader, change.seconds))
         change.partition.tree = after
         self._tree_changes.append(change)
 
