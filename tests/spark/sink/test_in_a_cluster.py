@@ -62,6 +62,7 @@ def _the_ledger_outlives_its_leader(cluster: Cluster) -> None:
         return known
 
     assert asyncio.run(through_it()) == [0, 1, 2, 3]
+    cluster.until_heard(LEDGER_TOPIC)
     with sync.Admin(bootstrap_servers=cluster.bootstrap) as admin:
         assert len(admin.describe_topic(LEDGER_TOPIC).partitions[0].replicas) == 3
         resource = ConfigResource.topic(LEDGER_TOPIC)
