@@ -47,7 +47,19 @@ def test_leaders_are_killed_while_a_task_writes(cluster: Cluster) -> None:
     _the_ledger_outlives_its_leader(cluster)
 
 
+def _everybody_knows_all(cluster: Cluster) -> bool:
+    """The ledger's topic has as many replicas as brokers are there, as the broker says that is asked."""
+    for address in cluster.addresses.values():
+        with sync.Admin(bootstrap_servers=address) as admin:
+            if len(admin.describe_cluster().brokers) < len(cluster.addresses):
+                return False
+    return True
+
+
 def _the_ledger_outlives_its_leader(cluster: Cluster) -> None:
+    cluster.until_heard(TOPIC)
+    cluster.until(lambda: _everybody_knows_all(cluster))
+
     async def through_it() -> list[int]:
         ledger = Ledger({"bootstrap.servers": cluster.bootstrap}, "q")
         known = []
