@@ -5,13 +5,14 @@
     python -m tools.test_many_times --times 50 -- tests/interop -k groups_sharing
 
 What stands behind `--` goes to `./test`, and by it to pytest. The output of a run that failed is kept in `--keep`, and
-the lines at the end are those of `docs/reliability.md`.
+the table at the end is one for `docs/reliability.md`.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Final, NamedTuple
 
 _REPOSITORY: Final = Path(__file__).resolve().parent.parent
@@ -62,20 +64,30 @@ def failed_in(text: str) -> list[str]:
     return [name for name in _FAILED.findall(text) if "::" in name or name.endswith(".py")]
 
 
-def summary(runs: Sequence[Run], processes: int) -> Iterator[str]:
-    whole = sum(run.code == 0 for run in runs)
-    beside = f" with {processes} spinning processes beside it" if processes else ""
-    seconds = sorted(run.seconds for run in runs)
-    yield (
-        f"| `./test`, {len(runs)} times{beside} | {whole} passed; {sum(run.passed for run in runs):,} tests in all; "
-        f"{seconds[0]:.0f} to {seconds[-1]:.0f} s a run |"
-    )
-    for name, times in Counter(name for run in runs for name in run.failed).most_common():
-        yield f"  {times} of {len(runs)}: {name}"
+def summary(runs: Sequence[Run], words: Sequence[str], processes: int) -> Iterator[str]:
+    """A table, as `docs/reliability.md` has it."""
+    yield "| what ran | runs | passed | tests in all | wall p50, s | wall max, s | failed, and how often |"
+    yield "|---|--:|--:|--:|--:|--:|---|"
+    what = f"`{shlex.join(['./test', *words])}`"
+    if processes:
+        what += f" beside {processes} spinning {'process' if processes == 1 else 'processes'}"
+    times = Counter(name for run in runs for name in run.failed)
     # Linters, types, and what died before it could say what failed.
     unnamed = sum(run.code != 0 and not run.failed for run in runs)
+    failed = [f"`{name}` {count}" for name, count in times.most_common()]
     if unnamed:
-        yield f"  {unnamed} of {len(runs)}: failed without naming a test"
+        failed.append(f"no test by name {unnamed}")
+    seconds = sorted(run.seconds for run in runs)
+    cells = (
+        what,
+        str(len(runs)),
+        str(sum(run.code == 0 for run in runs)),
+        f"{sum(run.passed for run in runs):,}",
+        f"{median(seconds):.0f}",
+        f"{seconds[-1]:.0f}",
+        "; ".join(failed) or "nothing",
+    )
+    yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def main() -> int:
@@ -103,7 +115,7 @@ def main() -> int:
     except KeyboardInterrupt:
         print("ended before its time", file=sys.stderr)
     if runs:
-        print("\n".join(summary(runs, options.spinning)))
+        print("\n".join(summary(runs, options.words, options.spinning)))
     return 0 if runs and all(run.code == 0 for run in runs) else 1
 
 

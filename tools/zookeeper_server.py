@@ -98,8 +98,15 @@ class ZooKeeperEnsemble:
         """As `zookeeper.connect` has it."""
         return ",".join(server.bootstrap for server in self.servers)
 
-    def leader(self) -> ZooKeeperServer:
-        return next(server for server in self.servers if server.mode() in {"leader", "standalone"})
+    def leader(self, seconds: float = START_SECONDS_MAX) -> ZooKeeperServer:
+        """Waited for: a server on a busy machine may not say in time what it is."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            for server in self.servers:
+                if server.mode() in {"leader", "standalone"}:
+                    return server
+            time.sleep(0.05)
+        raise ServerFailed(f"no server of {self.connect} leads")
 
     def serving(self, address: str) -> ZooKeeperServer:
         """The server of an address."""

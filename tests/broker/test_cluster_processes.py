@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -93,10 +93,23 @@ class Processes:
                     return leader
                 assert error in {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}, error
             assert time.monotonic() < deadline, "nobody leads"
+            time.sleep(0.02)
 
     def leader(self, number: int, topic: str) -> int:
-        (partition,) = self.metadata(number, topic).topics[0].partitions
-        return int(partition.leader_id)
+        """-1 where nobody leads, or this broker has not heard of the topic yet."""
+        partitions = self.metadata(number, topic).topics[0].partitions
+        return int(partitions[0].leader_id) if partitions else -1
+
+    def in_sync(self, number: int, topic: str) -> list[int]:
+        partitions = self.metadata(number, topic).topics[0].partitions
+        return list(partitions[0].isr_nodes) if partitions else []
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to be"
+        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -115,20 +128,20 @@ def test_three_processes_are_one_cluster(processes: Processes) -> None:
     for broker in processes.brokers.values():
         broker.start()
     controller = processes.metadata(1).controller_id
-    assert {processes.metadata(number).controller_id for number in (2, 3)} == {controller}
-    assert [broker.node_id for broker in processes.metadata(2).brokers] == [1, 2, 3]
+    # A broker that answers has heard of itself at least; of the others a moment later.
+    for number in (1, 2, 3):
+        until(lambda: [broker.node_id for broker in processes.metadata(number).brokers] == [1, 2, 3])  # noqa: B023
+    assert {processes.metadata(number).controller_id for number in (1, 2, 3)} == {controller}
     others = [number for number in processes.ports if number != controller]
     assert processes.create(others[0], "t", controller, others[0], others[1]) is ErrorCode.NONE
-    assert processes.produce(controller, "t") is ErrorCode.NONE
+    assert processes.must_produce(controller, "t") == controller
     processes.brokers[controller].kill()
     leader = processes.must_produce(others[1], "t")
     assert leader in others
     assert processes.create(others[1], "u", *others) is ErrorCode.NONE
     # It comes back under its id, when the session of its earlier life is over at the latest.
     processes.brokers[controller].start()
-    deadline = time.monotonic() + SECONDS_MAX
-    while len(processes.metadata(controller, "t").topics[0].partitions[0].isr_nodes) < 3:
-        assert time.monotonic() < deadline, "it is not in sync again"
+    until(lambda: len(processes.in_sync(controller, "t")) == 3)
     processes.brokers[leader].stop()
     left = next(number for number in others if number != leader)
     assert processes.must_produce(left, "t") in {left, controller}

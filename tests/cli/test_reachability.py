@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tools.server_process import free_port
 
 from ottla.cli import faults
 from ottla.cli.faults import CommandFault
@@ -33,7 +34,7 @@ class ServedBroker:
     def __init__(self, data: Path) -> None:
         self._data = data
         self._child: subprocess.Popen[bytes] | None = None
-        self.port = 0
+        self.port = free_port()  # nobody else is given it while the broker is away
         self.start()
 
     @property
@@ -46,8 +47,7 @@ class ServedBroker:
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(OTTLA_PROFILES="/nonexistent")
         )
         assert self._child.stdout is not None
-        line = self._child.stdout.readline().decode()
-        self.port = int(line.rpartition(":")[2])
+        assert self._child.stdout.readline() == b"Ottla is listening on 127.0.0.1:%d\n" % self.port
 
     def kill(self) -> None:
         if self._child is not None:

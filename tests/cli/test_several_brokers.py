@@ -38,7 +38,7 @@ def test_what_is_wrong_and_how_it_came_to_be(three: Cluster, in_process: Command
     assert shown("--under-replicated") == shown("--under-min-isr") == shown("--at-min-isr") == []
     code, out = ottla("why", TOPIC, "0")
     assert (code, "nothing is wrong with it" in out) == (0, True)
-    leader = three.leader(TOPIC)
+    leader = three.until_led(TOPIC)
     first, second = (broker for broker in three.addresses if broker != leader)
 
     three.pause(first)

@@ -190,7 +190,7 @@ async def kazoos_recipes_work_beside_us(provider: Provider, start: StartKazoo, b
         lock = kazoo.Lock(f"{base}/lock", "one")
         with lock:
             assert not other.Lock(f"{base}/lock", "two").acquire(blocking=False)
-        assert other.Lock(f"{base}/lock", "two").acquire(timeout=20)
+        assert other.Lock(f"{base}/lock", "two").acquire(timeout=60)
         counter = kazoo.Counter(f"{base}/counter")
         counter += 2
         other.sync(base)

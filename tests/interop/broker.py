@@ -41,9 +41,6 @@ def ottla_broker(folder: Path, properties: Mapping[str, str] | None = None) -> B
 def kafka_broker(folder: Path, jar_folder: Path, properties: Mapping[str, str] | None = None) -> Broker:
     everywhere = {
         "log.segment.delete.delay.ms": "1000",
-        # After SIGKILL the controller lists the broker again only when its old session is over; 9 s by default.
-        "broker.session.timeout.ms": "1000",
-        "broker.heartbeat.interval.ms": "200",
     }
     server = kafka_server(
         folder, folder=jar_folder, properties={**everywhere, **(properties or {})}, flags=QUICK_KAFKA_FLAGS

@@ -104,6 +104,21 @@ class EnsembleBrokers:
         partitions = admin.list_topics(TOPIC, timeout=SECONDS_MAX).topics[TOPIC].partitions
         return int(partitions[partition].leader) if partition in partitions else -1
 
+    def until_led(self) -> int:
+        """The leader of the first partition, once somebody leads it."""
+        found: list[int] = []
+
+        def is_led() -> bool:
+            found.append(self.leader())
+            return found[-1] != -1
+
+        until(is_led, "somebody leads")
+        return found[-1]
+
+    def living(self, *, asked: int) -> set[int]:
+        """Who is registered, as this broker has heard."""
+        return set(self._alone(asked).list_topics(timeout=SECONDS_MAX).brokers)
+
     def _alone(self, number: int) -> AdminClient:
         return AdminClient({"bootstrap.servers": f"{HOST}:{self._ports[number]}", "log_level": 0})
 

@@ -43,30 +43,11 @@ def all_are_there(cluster: Cluster) -> Iterator[None]:
 def create(cluster: Cluster, name: str, *replicas: int) -> None:
     with Admin(bootstrap_servers=cluster.bootstrap) as admin:
         admin.create_topics([NewTopic(name, assignments={0: replicas})])
-    # Each broker hears of it at its own pace.
-    cluster.until(lambda: all(_knows(address, name) for address in cluster.addresses.values()))
-
-
-def _knows(address: str, topic: str) -> bool:
-    with Admin(bootstrap_servers=address) as admin:
-        return topic in admin.list_topics()
+    cluster.until_heard(name)
 
 
 def until_whole(cluster: Cluster, topic: str) -> None:
     cluster.until(lambda: all(len(isr) == 3 for isr in cluster.isrs(topic)))
-
-
-def led_by(cluster: Cluster, topic: str) -> int:
-    """A broker that has just come may not know yet whose addresses there are, and names no leader."""
-    found = -1
-
-    def is_named() -> bool:
-        nonlocal found
-        found = cluster.leader(topic)
-        return found != -1
-
-    cluster.until(is_named)
-    return found
 
 
 def read_all(cluster: Cluster, topic: str) -> list[bytes]:
@@ -148,7 +129,7 @@ def test_a_verifiable_producer_loses_nothing_when_its_leaders_are_killed(
     killed = cluster.kill_leader("verified")
     cluster.until(lambda: cluster.leader("verified") not in (-1, killed))
     until_whole(cluster, "verified")
-    cluster.restart(led_by(cluster, "verified"))
+    cluster.restart(cluster.until_led("verified"))
     thread.join(SECONDS_MAX)
     events = [json.loads(line) for line in done[0].checked().splitlines() if line.startswith("{")]
     acknowledged = [int(event["value"]) for event in events if event["name"] == "producer_send_success"]

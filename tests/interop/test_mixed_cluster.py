@@ -53,6 +53,10 @@ def until(found: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
+def brokers_of(mixed: Processes, asked: int) -> set[int]:
+    return {broker.node_id for broker in mixed.metadata(asked).brokers}
+
+
 def in_sync(mixed: Processes, asked: int, topic: str) -> set[int]:
     (found,) = mixed.metadata(asked, topic).topics
     return {replica for partition in found.partitions for replica in partition.isr_nodes}
@@ -66,6 +70,7 @@ def test_either_is_controller_leader_and_follower(mixed: Processes, first: int, 
     mixed.brokers[second].start()
     assert mixed.metadata(first).controller_id == first
     until(lambda: mixed.metadata(second).controller_id == first, "the second one knows the controller")
+    until(lambda: all(brokers_of(mixed, asked) == {KAFKA, OURS} for asked in (KAFKA, OURS)), "both know both")
     # Ours forwards what it is asked; in ZooKeeper mode Kafka's clients go to the controller themselves.
     assert mixed.create(OURS, "led-by-kafka", KAFKA, OURS) is ErrorCode.NONE
     assert mixed.create(first, "led-by-ours", OURS, KAFKA) is ErrorCode.NONE

@@ -60,6 +60,7 @@ def test_a_follower_whose_disk_is_full_leaves_and_comes_back_with_room(tmp_path:
         first, second, third = cluster.addresses
         with Admin(bootstrap_servers=cluster.bootstrap) as admin:
             admin.create_topics([NewTopic(TOPIC, assignments={0: [first, second, third]})])
+        cluster.until_heard(TOPIC)
         produce(cluster, 500)
         cluster.until(lambda: set(cluster.isrs(TOPIC)[0]) == {first, third})
         produce(cluster, 20)
@@ -71,7 +72,8 @@ def test_a_follower_whose_disk_is_full_leaves_and_comes_back_with_room(tmp_path:
 def test_a_tree_whose_disk_is_full_stops_changes_and_no_records(tmp_path: Path, mount: Mount) -> None:
     tree = tmp_path / "data.coordination"
     mount(tree, "4m")
-    with ottla.testing.cluster(3, data=tmp_path) as cluster:
+    # Of a full disk no session is to end, and of a machine with other work neither.
+    with ottla.testing.cluster(3, data=tmp_path, properties={"zookeeper.session.timeout.ms": "10000"}) as cluster:
         cluster.create_topic(TOPIC)
         produce(cluster, 5)
         filler = tree / "filler"

@@ -124,7 +124,7 @@ def moved(cluster: Cluster, topic: str, who: str, broker: int) -> Iterator[None]
     yield
     if who == "leader":
         others = [one for one in cluster.addresses if one != broker]
-        cluster.until(lambda: cluster.leader(topic, 0, asked=others) != broker)
+        cluster.until(lambda: cluster.leader(topic, 0, asked=others) not in (-1, broker))
     else:
         cluster.until(lambda: controller_of(cluster) != broker)
 
@@ -138,7 +138,7 @@ def test_replication_with_broker_failure(cluster: Cluster, how: str, who: str, t
     cluster.create_topic(topic, partitions=PARTITIONS)
     with Load(cluster, topic) as load:
         for _ in range(times):
-            broker = cluster.leader(topic, 0) if who == "leader" else controller_of(cluster)
+            broker = cluster.until_led(topic, 0) if who == "leader" else controller_of(cluster)
             if how == "clean":
                 cluster.restart(broker)
             else:

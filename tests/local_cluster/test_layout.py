@@ -10,7 +10,8 @@ import pytest
 
 from ottla import java_properties
 from ottla.config import Config
-from ottla.local_cluster.layout import BrokerPlan, Wishes, bound, planned, tree_directory, write
+from ottla.local_cluster.free_ports import bound, free_port, kernels_first
+from ottla.local_cluster.layout import BrokerPlan, Wishes, planned, tree_directory, write
 
 HOST = "127.0.0.1"
 
@@ -72,6 +73,23 @@ def test_ports_stay_from_start_to_start(tmp_path: Path) -> None:
     for plan in first:
         write(plan)
     assert ports(plans(tmp_path))[1:] == ports(first)[1:]
+
+
+def test_a_port_is_none_that_the_kernel_gives_away(tmp_path: Path) -> None:
+    """A broker that is away for a moment finds it again, though connections are made meanwhile."""
+    assert all(port < kernels_first() for port in ports(plans(tmp_path)))
+
+
+def test_a_port_that_somebody_is_about_to_listen_on_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its socket is bound and does not listen yet: either of them could bind it once more."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        chosen = free_port(HOST)
+        monkeypatch.setattr("ottla.local_cluster.free_ports._FIRST", chosen)
+        monkeypatch.setattr("ottla.local_cluster.free_ports.kernels_first", lambda: chosen + 1)
+        assert free_port(HOST) == chosen
+        holder.bind((HOST, chosen))
+        assert free_port(HOST) != chosen
 
 
 def test_a_port_that_is_taken_is_left_out(tmp_path: Path, taken: int) -> None:

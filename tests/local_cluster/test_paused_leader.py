@@ -49,7 +49,7 @@ async def ask(cluster: Cluster, leader: int) -> tuple[int, int]:
 def test_what_a_paused_leader_answers_when_it_wakes_is_true() -> None:
     with ottla.testing.cluster(3) as cluster:
         cluster.create_topic(TOPIC)
-        before, behind = asyncio.run(ask(cluster, cluster.leader(TOPIC)))
+        before, behind = asyncio.run(ask(cluster, cluster.until_led(TOPIC)))
         assert before == ErrorCode.NONE
         assert behind in (
             ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -59,6 +59,6 @@ def test_what_a_paused_leader_answers_when_it_wakes_is_true() -> None:
         cluster.until(lambda: all(len(isr) == 3 for isr in cluster.isrs(TOPIC)))
         with Consumer(bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest") as consumer:
             consumer.assign([(TOPIC, 0)])
-            (record,) = consumer.poll(timeout_ms=5_000)
+            (record,) = consumer.poll(timeout_ms=60_000)
             assert record.value == b"before"
             assert consumer.end_offsets([(TOPIC, 0)]) == {(TOPIC, 0): 1}

@@ -180,17 +180,24 @@ def settled(room: Room) -> None:
     raise AssertionError("some are never answered again")
 
 
-@pytest.mark.parametrize(
-    ("behind", "compiled"),
-    [
-        pytest.param(False, True, id="before-lanes"),
-        pytest.param(True, False, id="behind-pure"),
-        # The other half: each step raises at both of its ends, and with and without lanes, in the first two already.
-        pytest.param(False, False, id="before-pure", marks=pytest.mark.slow),
-        pytest.param(True, True, id="behind-lanes", marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.parametrize("site", SITES, ids=lambda site: site[1])
+#: At which end of the step the fault comes, and whether lanes are there.
+WAYS = {
+    "before-lanes": (False, True),
+    "behind-pure": (True, False),
+    "before-pure": (False, False),
+    "behind-lanes": (True, True),
+}
+
+
+def every_fault() -> Iterator[Any]:
+    """`./test` has each step in one of the first two ways, in turns, and `./test --slow` in all others."""
+    for number, site in enumerate(SITES):
+        for turn, (name, way) in enumerate(WAYS.items()):
+            marks = () if turn == number % 2 else (pytest.mark.slow,)
+            yield pytest.param(site, *way, id=f"{site[1]}-{name}", marks=marks)
+
+
+@pytest.mark.parametrize(("site", "behind", "compiled"), every_fault())
 def test_a_fault_in_a_step(
     site: tuple[str, str], behind: bool, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench.attacks.long_frames import (
@@ -239,8 +240,15 @@ def check(attacked: Attacked, array: LongArray | LongBytes, filling: Filling, by
     assert not faults, "; ".join(faults)
 
 
-@pytest.mark.parametrize("filling", Filling, ids=lambda filling: filling.value)
-@pytest.mark.parametrize("array", every_array(), ids=lambda array: array.id)
+def every_filling() -> Iterator[Any]:
+    """Each array with one filling, in turns; `./test --slow` has the others."""
+    for number, array in enumerate(every_array()):
+        for turn, filling in enumerate(Filling):
+            marks = () if turn == number % len(Filling) else (pytest.mark.slow,)
+            yield pytest.param(array, filling, id=f"{array.id}-{filling.value}", marks=marks)
+
+
+@pytest.mark.parametrize(("array", "filling"), every_filling())
 def test_a_long_array_holds_nobody_up(attacked: Attacked, array: LongArray, filling: Filling) -> None:
     check(attacked, array, filling, FRAME_BYTES)
 

@@ -9,11 +9,22 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tools.java import QUICK_FLAGS
 
 needs_java = pytest.mark.skipif(
     shutil.which("java") is None and "JAVA_HOME" not in os.environ,
     reason="Spark needs Java 17 or newer, which is not here",
 )
+
+
+#: What a virtual machine finds in its environment: those that Spark starts live for seconds, as all of the tests do.
+JAVA_OPTIONS = ("JDK_JAVA_OPTIONS", " ".join(QUICK_FLAGS))
+
+
+@pytest.fixture(autouse=True)
+def quick_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For drivers in processes of their own."""
+    monkeypatch.setenv(*JAVA_OPTIONS)
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +54,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     builder = SparkSession.builder.master("local[2]").appName("ottla tests")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    made = builder.getOrCreate()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(*JAVA_OPTIONS)
+        made = builder.getOrCreate()
     made.sparkContext.setLogLevel("ERROR")
     made.dataSource.register(OttlaDataSource)
     yield made

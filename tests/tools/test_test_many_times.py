@@ -23,14 +23,16 @@ def test_names_are_read_out_of_the_output() -> None:
     assert failed_in("1234 passed in 300.00s\n") == []
 
 
-def test_what_failed_most_comes_first() -> None:
-    runs = [Run(0, 300.0, 10, []), Run(1, 310.4, 8, ["a", "b"]), Run(1, 290.0, 9, ["b"]), Run(2, 5.0, 0, [])]
-    assert list(summary(runs, 3)) == [
-        "| `./test`, 4 times with 3 spinning processes beside it | 1 passed; 27 tests in all; 5 to 310 s a run |",
-        "  2 of 4: b",
-        "  1 of 4: a",
-        "  1 of 4: failed without naming a test",
-    ]
+def test_a_table_has_what_failed_most_first() -> None:
+    runs = [Run(0, 300.0, 9_991, []), Run(1, 310.4, 8, ["a[x|y]", "b"]), Run(1, 290.0, 9, ["b"]), Run(2, 5.0, 0, [])]
+    heading, rule, row = summary(runs, ["tests/a", "-k", "one or two"], 3)
+    assert heading.count("|") == rule.count("|") == 8
+    assert row == (
+        "| `./test tests/a -k 'one or two'` beside 3 spinning processes | 4 | 1 | 10,008 | 295 | 310 "
+        "| `b` 2; `a[x\\|y]` 1; no test by name 1 |"
+    )
+    (*_, row) = summary(runs[:1], [], 0)
+    assert row == "| `./test` | 1 | 1 | 9,991 | 300 | 300 | nothing |"
 
 
 def test_spinning_processes_end_with_their_block() -> None:

@@ -17,7 +17,8 @@ from ottla.cli.faults import OK, SaidFault, UsageFault
 from ottla.cli.serving import configured, make_topics, refused
 from ottla.config.cluster_defaults import up_defaults
 from ottla.config.environment import default_data_directory
-from ottla.local_cluster.layout import Wishes, listened_on
+from ottla.local_cluster.free_ports import listened_on
+from ottla.local_cluster.layout import Wishes
 from ottla.local_cluster.member import StartFailed
 from ottla.local_cluster.supervisor import LocalCluster
 

@@ -11,13 +11,13 @@ A broker's id is the one that its log directory names; a new one gets the smalle
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from ottla.config.cluster_defaults import up_defaults
 from ottla.config.definitions import broker_definitions
 from ottla.java_properties import BadEscape, decode, encode
+from ottla.local_cluster.free_ports import bound, free_port
 
 #: Brokers of one cluster on one host. Each is a process of its own.
 BROKERS_MAX: Final = 32
@@ -126,9 +126,7 @@ def _port(wishes: Wishes, number: int, config_path: str, taken: set[int]) -> int
     for port in (*([int(before)] if before.isdecimal() else []), *near):
         if 0 < port < 65536 and port not in taken and bound(wishes.host, port):
             return port
-    while (port := listened_on(wishes.host, 0)) in taken:
-        pass
-    return port
+    return free_port(wishes.host, taken)
 
 
 def _properties(path: str) -> dict[str, str]:
@@ -137,20 +135,3 @@ def _properties(path: str) -> dict[str, str]:
             return decode(file.read())
     except (OSError, BadEscape):
         return {}
-
-
-def bound(host: str, port: int) -> int:
-    """As `listened_on`, but 0 where nobody can listen there."""
-    try:
-        return listened_on(host, port)
-    except OSError:
-        return 0
-
-
-def listened_on(host: str, port: int) -> int:
-    """A port that was free just now: this one, or any for 0. Raises OSError."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((host.strip("[]"), port))
-        found: int = probe.getsockname()[1]
-        return found

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ottla import logs
+from ottla.local_cluster.free_ports import free_port
 from ottla.local_cluster.layout import BrokerPlan, Wishes, planned, tree_directory, write
 from ottla.local_cluster.member import Member, ottla
 
@@ -59,12 +60,11 @@ class LocalCluster:
     async def _start_tree(self) -> str:
         form = ["--json-logs"] if self._wishes.json_logs else []
         words = ("tree", *form, "--dir", tree_directory(self._wishes.first_log_dir), "--end-with-input", "--listen")
-        tree = self.tree = Member("tree", ottla(*words, f"{_TREE_HOST}:0"), self._passed_on)
-        tree.start()
-        address = await tree.address
         # Brokers look for it where it was.
-        tree.command = ottla(*words, address)
-        return address
+        address = f"{_TREE_HOST}:{free_port(_TREE_HOST)}"
+        tree = self.tree = Member("tree", ottla(*words, address), self._passed_on)
+        tree.start()
+        return await tree.address
 
     async def stop(self) -> None:
         """The brokers hand their partitions to one another for as long as there are two, and the tree ends last."""

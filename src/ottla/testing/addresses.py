@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ottla.local_cluster.free_ports import free_port
+
 HOST: Final = "127.0.0.1"
 #: A container's packets come in by an interface whose address nobody knows beforehand.
 ALL_INTERFACES: Final = "0.0.0.0"  # noqa: S104 - only where a container's host is named
@@ -63,11 +65,15 @@ class Addresses:
         return found
 
     def _with_port(self, listener: str) -> str:
-        """A free port is taken once: a restart takes the same again."""
-        name = listener.partition("://")[0].strip().upper()
-        if name in self._ports and listener.rstrip().endswith(":0"):
-            return f"{listener.rstrip().removesuffix(':0')}:{self._ports[name]}"
-        return listener
+        """A free port is taken once: a restart takes the same again, and nobody is given it meanwhile."""
+        without = listener.rstrip().removesuffix(":0")
+        if without == listener.rstrip():
+            return listener
+        name, _, host = without.strip().partition("://")
+        port = self._ports.get(name.upper(), 0)
+        if not port and host in (HOST, ALL_INTERFACES):
+            port = free_port(host)
+        return f"{without}:{port}"
 
     def learn(self, names: Sequence[str], listening_on: Sequence[str]) -> None:
         """What the broker has got, which runs now."""

@@ -45,6 +45,10 @@ class Links:
     def cut(self, one: str, other: str) -> None:
         self._cut.add(frozenset((one, other)))
 
+    @property
+    def are_whole(self) -> bool:
+        return not self._cut
+
     def heal(self) -> None:
         self._cut.clear()
         self._healed.set()

@@ -10,6 +10,7 @@ with ottla.testing.cluster(3) as cluster:
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import signal
@@ -20,9 +21,10 @@ from typing import Any, Final, Self, TypeVar
 
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.results import TopicDescription
-from ottla.client.errors import UnknownTopicOrPartition
-from ottla.local_cluster.layout import BrokerPlan, Wishes, bound, listener
-from ottla.local_cluster.member import Member
+from ottla.client.errors import KafkaError, UnknownTopicOrPartition
+from ottla.local_cluster.free_ports import free_port
+from ottla.local_cluster.layout import BrokerPlan, Wishes, listener
+from ottla.local_cluster.member import Member, StartFailed
 from ottla.local_cluster.supervisor import LocalCluster
 from ottla.testing.links import Links
 from ottla.testing.own_loop import OwnLoop
@@ -32,10 +34,14 @@ T = TypeVar("T")
 _HOST: Final = "127.0.0.1"
 #: The name of the tree among the ends of links.
 TREE: Final = "tree"
+#: How often a start is tried.
+_STARTS_MAX: Final = 3
 #: How long a start, a stop or a broker's return may take.
 SECONDS_MAX: Final = 120.0
 #: How long a broker may take to hear of a topic that another one has made.
 _HEARD_S_MAX: Final = 30.0
+#: How long one broker is asked whether it has: it may have been killed a moment ago.
+_ASKED_MS_MAX: Final = 2_000
 #: Between two looks at what is waited for.
 _LOOK_S: Final = 0.02
 
@@ -65,6 +71,7 @@ class Cluster:
         self._temporary: str | None = None
         self._cluster: LocalCluster | None = None
         self._links: Links | None = None
+        self._paused: set[int] = set()
         #: HOST:PORT of each broker, in the order of their ids.
         self.addresses: dict[int, str] = {}
         #: What the processes wrote to their logs, in order.
@@ -94,19 +101,26 @@ class Cluster:
         """Serves when it returns. Raises StartFailed."""
         if self._given_data is None and self._temporary is None:
             self._temporary = tempfile.mkdtemp(prefix="ottla-cluster-")
+        for left in reversed(range(_STARTS_MAX)):
+            try:
+                self._run(self._start())
+            except StartFailed as failed:
+                self.stop()
+                # Between the choice of a port and its use another process may have chosen it.
+                if not left or os.strerror(errno.EADDRINUSE) not in str(failed):
+                    raise
+            else:
+                return
+
+    async def _start(self) -> None:
         wishes = Wishes(self._wanted, f"{self.data}/data", _HOST, 0, self._properties, self.metrics_port)
-
-        async def work() -> None:
-            self._links = links = Links(self._pids)
-            self._cluster = cluster = LocalCluster(
-                wishes, self._heard, self._zookeeper, self._arranged if self._has_links else None
-            )
-            found = await cluster.start()
-            first = (address.split(",")[0] for address in found)
-            self.addresses = dict(zip(cluster.brokers, first, strict=True))
-            del links
-
-        self._run(work())
+        self._links = Links(self._pids)
+        self._cluster = cluster = LocalCluster(
+            wishes, self._heard, self._zookeeper, self._arranged if self._has_links else None
+        )
+        found = await cluster.start()
+        first = (address.split(",")[0] for address in found)
+        self.addresses = dict(zip(cluster.brokers, first, strict=True))
 
     def stop(self) -> None:
         """As Ctrl-C: the brokers, then the tree."""
@@ -135,18 +149,12 @@ class Cluster:
 
     def kill(self, broker: int) -> None:
         """SIGKILL; it is started again."""
+        self._paused.discard(broker)
         self._signal(self._broker(broker), signal.SIGKILL)
 
     def kill_leader(self, topic: str, partition: int = 0) -> int:
         """Which broker that was: one that is elected just now is waited for."""
-        found: list[int] = []
-
-        def is_led() -> bool:
-            found.append(self.leader(topic, partition))
-            return found[-1] != -1
-
-        self.until(is_led)
-        leader = found[-1]
+        leader = self.until_led(topic, partition)
         self.kill(leader)
         return leader
 
@@ -157,9 +165,11 @@ class Cluster:
 
     def pause(self, broker: int) -> None:
         """SIGSTOP: it neither answers nor ends, and its connections stay."""
+        self._paused.add(broker)
         self._signal(self._broker(broker), signal.SIGSTOP)
 
     def resume(self, broker: int) -> None:
+        self._paused.discard(broker)
         self._signal(self._broker(broker), signal.SIGCONT)
 
     def restart(self, broker: int) -> None:
@@ -186,9 +196,21 @@ class Cluster:
         return self._broker(broker).serving.is_set()
 
     def leader(self, topic: str, partition: int = 0, *, asked: Sequence[int] | None = None) -> int:
-        """-1 while nobody leads; as these brokers know, or any."""
+        """-1 while nobody leads; as one of these brokers knows, or any."""
         leader = self._described(topic, asked).partitions[partition].leader
         return -1 if leader is None else leader
+
+    def until_led(self, topic: str, partition: int = 0, *, asked: Sequence[int] | None = None) -> int:
+        """The leader. A broker that has just come, and one before an election, name none: these are asked again."""
+        found = -1
+
+        def is_named() -> bool:
+            nonlocal found
+            found = self.leader(topic, partition, asked=asked)
+            return found != -1
+
+        self.until(is_named)
+        return found
 
     def controller(self) -> int:
         """-1 while there is none."""
@@ -227,13 +249,45 @@ class Cluster:
         replication_factor: int = -1,
         configs: Mapping[str, str] | None = None,
     ) -> None:
+        """Whichever broker is asked next knows the topic and its leaders, unless it is paused or a link is cut."""
+
         async def work() -> None:
             async with Admin(bootstrap_servers=self.bootstrap) as admin:
                 await admin.create_topic(
                     name, partitions=partitions, replication_factor=replication_factor, configs=dict(configs or {})
                 )
+            await self._until_heard(name)
 
         self._run(work())
+
+    def until_heard(self, topic: str) -> None:
+        """Every broker that is not paused serves, and knows the topic and its leaders."""
+        awake = [broker for broker in self.addresses if broker not in self._paused]
+        self.until(lambda: all(map(self.is_serving, awake)))
+        self._run(self._until_heard(topic))
+
+    async def _until_heard(self, topic: str) -> None:
+        """Brokers hear of a new topic from the controller, each at its own pace."""
+        ends = time.monotonic() + _HEARD_S_MAX
+        waiting = set(self.addresses)
+        while waiting and time.monotonic() < ends:
+            for broker in sorted(waiting):
+                if not self._hears(broker) or await self._knows(broker, topic):
+                    waiting.discard(broker)
+            await asyncio.sleep(_LOOK_S)
+
+    def _hears(self, broker: int) -> bool:
+        assert self._links is not None
+        return self.is_serving(broker) and broker not in self._paused and self._links.are_whole
+
+    async def _knows(self, broker: int, topic: str) -> bool:
+        """A new client asks the address that it is given; one that is kept may ask another broker."""
+        async with Admin(bootstrap_servers=self.addresses[broker], default_api_timeout_ms=_ASKED_MS_MAX) as admin:
+            try:
+                described = await admin.describe_topic(topic)
+            except KafkaError:
+                return False
+        return all(partition.leader is not None for partition in described.partitions)
 
     def until(self, holds: Callable[[], bool], seconds: float = SECONDS_MAX) -> None:
         """Raises TimeoutError where it does not come to be."""
@@ -251,7 +305,7 @@ class Cluster:
         assert links is not None
         assert cluster is not None
         assert cluster.zookeeper is not None
-        inside = bound(_HOST, 0)
+        inside = free_port(_HOST)
         outside = plan.own["listeners"]
         advertised = await links.proxy(str(plan.id), lambda: inside)
         tree_port = int(cluster.zookeeper.split(",")[0].rpartition(":")[2].split("/")[0])

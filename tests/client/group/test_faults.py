@@ -172,7 +172,7 @@ async def test_a_member_that_is_put_out_has_lost_what_it_had(
 async def test_heartbeats_that_fail_in_passing(bootstrap: str, topic: str, group: str) -> None:
     script = Script()
     async with Proxy(bootstrap, script) as proxy:
-        member = Member(proxy.bootstrap, group, session_timeout_ms=2000).subscribe(topic)
+        member = Member(proxy.bootstrap, group, session_timeout_ms=30_000).subscribe(topic)
         await until(shares(1, member), member)
         script.plan(
             ApiKey.HEARTBEAT,

@@ -88,7 +88,7 @@ class KazooSession:
         self.client.add_listener(self._changed)
 
     async def start(self) -> None:
-        await asyncio.to_thread(self.client.start, 20)
+        await asyncio.to_thread(self.client.start, 60)
         session_id, password = self.client.client_id
         self._info = SessionInfo(session_id, password, self.client._session_timeout)
 

@@ -86,7 +86,7 @@ def test_beside_our_client(scenario: KazooScenario, shared_process: TreeProcess)
         async def start() -> KazooClient:
             client = KazooClient(connect, timeout=6)
             started.append(client)
-            await asyncio.to_thread(client.start, 20)
+            await asyncio.to_thread(client.start, 60)
             return client
 
         await (await provider.session()).create("/base")
@@ -101,7 +101,7 @@ def test_beside_our_client(scenario: KazooScenario, shared_process: TreeProcess)
     asyncio.run(run())
 
 
-def eventually(condition: Callable[[], object], seconds: float = 20) -> None:
+def eventually(condition: Callable[[], object], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -112,8 +112,8 @@ def test_recipes_go_on_over_a_kill(own_process: TreeProcess) -> None:
     own_process.start()
     one, two = (KazooClient(own_process.bootstrap, timeout=20) for _ in range(2))
     try:
-        one.start(20)
-        two.start(20)
+        one.start(60)
+        two.start(60)
         one.ensure_path("/seen")
         data: list[bytes | None] = []
         names: list[list[str]] = []
@@ -121,11 +121,11 @@ def test_recipes_go_on_over_a_kill(own_process: TreeProcess) -> None:
         one.ChildrenWatch("/seen", lambda found: names.append(sorted(found)))
         party = one.Party("/party", "one")
         party.join()
-        assert one.Lock("/lock", "one").acquire(timeout=20)
+        assert one.Lock("/lock", "one").acquire(timeout=60)
         won = threading.Event()
         waiting = threading.Thread(target=lambda: two.Election("/election", "two").run(won.set))
         waiting.start()
-        assert won.wait(20)
+        assert won.wait(60)
         waiting.join()
         for number in range(3):
             two.set("/seen", b"%d" % number)

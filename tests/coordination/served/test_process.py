@@ -156,7 +156,7 @@ def test_four_letter_words_over_a_plain_socket(own_process: TreeProcess) -> None
 
 def test_a_restart_keeps_sessions(own_process: TreeProcess) -> None:
     own_process.start()
-    clients = [WireClient(own_process.port, timeout_ms=4000) for _ in range(10)]
+    clients = [WireClient(own_process.port, timeout_ms=60_000) for _ in range(10)]
     for number, client in enumerate(clients):
         create(client, f"/e{number}", flags=1)
     own_process.stop()
@@ -165,7 +165,7 @@ def test_a_restart_keeps_sessions(own_process: TreeProcess) -> None:
     for client in clients:
         client.close()
     own_process.start()
-    again = [WireClient(own_process.port, session=client.session, timeout_ms=4000) for client in clients]
+    again = [WireClient(own_process.port, session=client.session, timeout_ms=60_000) for client in clients]
     for number, client in enumerate(again):
         assert client.session == clients[number].session
         assert exists(client, f"/e{number}")
@@ -200,11 +200,11 @@ def test_nothing_acknowledged_is_lost_over_sigkills(own_process: TreeProcess) ->
 
 def test_a_paused_process_ends_no_session(own_process: TreeProcess) -> None:
     own_process.start()
-    with WireClient(own_process.port, timeout_ms=1000) as client, WireClient(own_process.port) as other:
+    with WireClient(own_process.port, timeout_ms=2000) as client, WireClient(own_process.port) as other:
         create(client, "/e", flags=1)
         client.call(OpCode.PING)
         os.kill(own_process.pid, signal.SIGSTOP)
-        time.sleep(2.5)
+        time.sleep(3.5)
         # As a client does that waits for its answer. It had asked before the others woke.
         client.ask(OpCode.PING, xid=-2)
         os.kill(own_process.pid, signal.SIGCONT)

@@ -47,7 +47,19 @@ def test_leaders_are_killed_while_a_task_writes(cluster: Cluster) -> None:
     _the_ledger_outlives_its_leader(cluster)
 
 
+def _everybody_knows_all(cluster: Cluster) -> bool:
+    """The ledger's topic has as many replicas as brokers are there, as the broker says that is asked."""
+    for address in cluster.addresses.values():
+        with sync.Admin(bootstrap_servers=address) as admin:
+            if len(admin.describe_cluster().brokers) < len(cluster.addresses):
+                return False
+    return True
+
+
 def _the_ledger_outlives_its_leader(cluster: Cluster) -> None:
+    cluster.until_heard(TOPIC)
+    cluster.until(lambda: _everybody_knows_all(cluster))
+
     async def through_it() -> list[int]:
         ledger = Ledger({"bootstrap.servers": cluster.bootstrap}, "q")
         known = []
@@ -62,6 +74,7 @@ def _the_ledger_outlives_its_leader(cluster: Cluster) -> None:
         return known
 
     assert asyncio.run(through_it()) == [0, 1, 2, 3]
+    cluster.until_heard(LEDGER_TOPIC)
     with sync.Admin(bootstrap_servers=cluster.bootstrap) as admin:
         assert len(admin.describe_topic(LEDGER_TOPIC).partitions[0].replicas) == 3
         resource = ConfigResource.topic(LEDGER_TOPIC)

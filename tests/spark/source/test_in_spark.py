@@ -17,7 +17,7 @@ from ottla.testing import InProcessBroker
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]  # a JVM starts, on a machine with other work
 
-SECONDS_MAX = 120
+SECONDS_MAX = 400
 
 
 def options_for(broker: InProcessBroker, topic: str, **options: Any) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def _nothing_is_lost(one: OneBroker) -> None:
 )
 def test_each_single_open_may_fail(number: int, times: int) -> None:
     met = 0
-    for after in range(0, OPENS, 7):
+    for after in range(0, OPENS, 13):
         with OneBroker(after, BUSY) as one:
             one.run(_scenario(one, number, after, times))
             met += bool(one.said(os.strerror(number)))
