@@ -130,6 +130,15 @@ def test_a_large_record_by_a_format_comes_in_many_pieces(process: Command, ottla
     assert consumed(ottla, topic, "%V") == ["900000", "900000"]
 
 
+@KEPT
+def test_keys_and_headers_of_any_bytes(process: Command, topic: str) -> None:
+    """A command line has bytes, and so have records."""
+    ran = process("produce", topic, "-k", "\udcff", "-H", "trace=\udcfe", stdin=b"one\n")
+    assert (ran.code, ran.err) == (0, "")
+    ran = process("consume", topic, "-o", "start", "-e", "-f", "%k{hex} %h{%k=%v{hex}}\n")
+    assert ran.lines == ["ff trace=fe"]
+
+
 def test_tombstones(process: Command, ottla: Command, topic: str) -> None:
     assert process("produce", topic, "-K", ":", "-Z", stdin=b"a:\nb:1\n").code == 0
     assert consumed(ottla, topic, "%k %V") == ["a -1", "b 1"]

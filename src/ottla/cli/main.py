@@ -63,12 +63,19 @@ def _world_fault(error: OSError) -> str:
 
 
 def _say(message: str, code: int) -> int:
-    one_line = " ".join(message.split("\n")).strip()
+    one_line = _printable(" ".join(message.split("\n")).strip())
     try:
         print(f"ottla: {one_line}", file=sys.stderr, flush=True)
     except OSError:  # nobody can read it: the exit code says enough
         return code
     return code
+
+
+def _printable(text: str) -> str:
+    """A name that is repeated may hold what a terminal would obey."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
 
 
 def _run(words: list[str]) -> int:
