@@ -62,6 +62,11 @@ def test_brokers_of_partitions_can_be_chosen(ottla: Command, ottla_broker: InPro
     assert ottla("topic", "create", "placed", "--replica-assignment", placed).code == 0
     assert ottla("topic", "alter", "placed", "--partitions", "3", "--replica-assignment", str(broker["id"])).code == 0
     assert ottla("topic", "create", "elsewhere", "--replica-assignment", "4711").code == faults.FAILED
+    ran = ottla("topic", "create", "elsewhere", "--replica-assignment", "99999999999:1")
+    assert (ran.code, ran.err) == (
+        faults.USAGE,
+        "ottla: --replica-assignment: brokers' ids are from 0 to 2147483647, not 99999999999\n",
+    )
     ottla_broker.delete_topic("placed")
 
 
@@ -169,6 +174,9 @@ def test_trim_takes_kafkas_file(ottla: Command, ottla_broker: InProcessBroker, t
     assert described["partitions"][0]["start"] == 5
     file.write_text("[]")
     assert ottla("topic", "trim", "--offset-json-file", str(file)).code == faults.USAGE
+    for partition, offset in ((0, 1.5), (0, True), (0, -2), ("0", 1), (0, 2**63), (2**31, 1), (-1, 1)):
+        file.write_text(json.dumps({"partitions": [{"topic": topic, "partition": partition, "offset": offset}]}))
+        assert ottla("topic", "trim", "--offset-json-file", str(file)).code == faults.USAGE, (partition, offset)
     assert ottla("topic", "trim", "--offset-json-file", str(file) + "x").code == faults.NOT_FOUND
 
 

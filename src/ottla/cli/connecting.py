@@ -131,7 +131,15 @@ async def reach(cluster: Cluster) -> None:
                 raise _NobodyListens(str(error)) from error
             raise
 
-    await cluster.retrying(attempt, timeout_ms=REACH_MS_MAX)
+    try:
+        await cluster.retrying(attempt, timeout_ms=REACH_MS_MAX)
+    except RequestTimedOut as error:
+        asked = ", ".join(f"{host}:{port}" for host, port in cluster.settings.bootstrap_servers)
+        raise CommandFault(
+            f"{asked} did not answer within {REACH_MS_MAX} ms: a broker there hangs or is stopping; look at its log, or "
+            "name another with --bootstrap-server",
+            UNREACHABLE,
+        ) from error
 
 
 class _NobodyListens(NoBrokerReached):

@@ -199,9 +199,11 @@ class _Sending:
 
     async def send_all(self, source: Records) -> None:
         """Until the input ends, or a record has failed: what stands behind it is not sent."""
+        from ottla.cli.connecting import advised, exit_code
         from ottla.cli.lines import LineFault
         from ottla.cli.progress import Progress
         from ottla.cli.standard_input import size_if_known
+        from ottla.client.errors import BadArgument, RecordTooLarge, UnknownTopicOrPartition
 
         watched = not is_input_closed() and not sys.stdin.isatty() and (self._output is None or not sys.stdout.isatty())
         with Progress("producing", size_if_known(), "B", wanted=watched) as progress:
@@ -217,6 +219,9 @@ class _Sending:
             except LineFault as fault:
                 await self._producer.flush()
                 raise CommandFault(f"{self._where()}: {fault}; {self._before()}") from fault
+            except (BadArgument, RecordTooLarge, UnknownTopicOrPartition) as error:  # this record cannot be sent
+                await self._producer.flush()
+                raise CommandFault(f"{self._where()}: {advised(error)}; {self._before()}", exit_code(error)) from error
             await self._producer.flush()
 
     def _where(self) -> str:
