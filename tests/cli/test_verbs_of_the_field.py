@@ -400,6 +400,22 @@ def test_settings_of_a_profile_are_checked(
     ran = in_process("profile", "add", "x", "--set", "request.timout.ms=1")
     assert (ran.code, "did you mean request.timeout.ms?" in ran.err) == (faults.USAGE, True)
     assert in_process("profile", "add", "x", "-b", "a:b").code == faults.USAGE
+    ran = in_process("profile", "add", "x", "-b", "a", "--set", "bootstrap.servers=b:1")
+    assert (ran.code, ran.err) == (faults.USAGE, "ottla: --set bootstrap.servers: the addresses are those of -b\n")
+    assert not (tmp_path / "p.yaml").exists()
+
+
+def test_a_linked_file_of_profiles_stays_a_link(
+    in_process: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those have it who keep such files in a repository."""
+    kept, link = tmp_path / "kept" / "profiles.yaml", tmp_path / "profiles.yaml"
+    kept.parent.mkdir()
+    link.symlink_to(kept)
+    monkeypatch.setenv("OTTLA_PROFILES", str(link))
+    assert in_process("profile", "add", "x", "-b", "a").code == 0
+    assert link.is_symlink()
+    assert yaml.safe_load(kept.read_text())["current_profile"] == "x"
 
 
 # up

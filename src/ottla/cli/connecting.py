@@ -136,8 +136,8 @@ async def reach(cluster: Cluster) -> None:
     except RequestTimedOut as error:
         asked = ", ".join(f"{host}:{port}" for host, port in cluster.settings.bootstrap_servers)
         raise CommandFault(
-            f"{asked} did not answer within {REACH_MS_MAX} ms: a broker there hangs or is stopping; look at its log, or "
-            "name another with --bootstrap-server",
+            f"{asked} did not answer within {REACH_MS_MAX} ms: a broker there hangs or is stopping; look at its log, "
+            "or name another with --bootstrap-server",
             UNREACHABLE,
         ) from error
 

@@ -1,4 +1,5 @@
-"""Shows the same thing again and again, as `watch` does: in place on a terminal that can, one after the other elsewhere.
+"""Shows the same thing again and again, as `watch` does: in place on a terminal that can do that, elsewhere one
+after the other.
 
 A broker that goes away does not end it: standard error says so, and it goes on when the broker is back.
 """

@@ -11,6 +11,8 @@ from ottla.cli import options as shared
 from ottla.cli.addresses import BOOTSTRAP_DEFAULT, with_ports
 from ottla.cli.faults import OK, UsageFault
 
+ADDRESSES = "bootstrap.servers"
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="what to call it")
@@ -41,6 +43,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageFault("a profile's name is not empty, and has no commas")
     brokers = with_ports(options.bootstrap_server or BOOTSTRAP_DEFAULT)
     settings = assignments("--set", options.settings)
+    if ADDRESSES in settings:  # of two places nobody could tell which one holds
+        raise UsageFault(f"--set {ADDRESSES}: the addresses are those of -b")
     try:
         parse_addresses(brokers)
         check_settings(settings)

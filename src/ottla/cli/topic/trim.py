@@ -101,8 +101,8 @@ async def _places(client: Admin, options: argparse.Namespace) -> dict[TopicParti
 def _places_of_file(options: argparse.Namespace) -> dict[TopicPartition, OffsetPoint] | None:
     if options.offset_json_file is None:
         return None
-    from ottla.cli.json_file import read_json
     from ottla.cli.group.partitions import PARTITION_MAX
+    from ottla.cli.json_file import read_json
     from ottla.cli.offsets import LATEST, OFFSET_MAX, OffsetPoint
     from ottla.model import TopicPartition
 
