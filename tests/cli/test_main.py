@@ -161,6 +161,14 @@ def test_what_is_repeated_of_a_command_line_steers_no_terminal(in_process: Comma
     assert ran.err.count("\n") == 1
 
 
+def test_what_is_long_is_shortened_and_the_next_step_stays(in_process: Command) -> None:
+    ran = in_process("topic", "list", "-o", "x" * 100_000)
+    assert ran.code == faults.USAGE
+    assert len(ran.err) < 3_000
+    assert ran.err.startswith("ottla: argument -o/--output: invalid choice: 'xxx")
+    assert ran.err.endswith("(see ottla topic list --help)\n")
+
+
 def test_nobody_listens_there(in_process: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connecting, "REACH_MS_MAX", 100)
     ran = in_process("cluster", "describe", "--bootstrap-server", "127.0.0.1:1")

@@ -83,6 +83,15 @@ def test_what_the_broker_refuses(ottla: Command, words: list[str], said: str) ->
     assert said in ran.err
 
 
+def test_a_name_that_no_topic_can_have(ottla: Command) -> None:
+    ran = ottla("topic", "describe", "ä b")
+    assert ran.code == faults.FAILED
+    assert ran.err == (
+        "ottla: ä b: no topic can have this name; names are ASCII letters, digits, '.', '_' and '-', 249 characters at "
+        "most\n"
+    )
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -400,6 +400,8 @@ def test_settings_of_a_profile_are_checked(
     ran = in_process("profile", "add", "x", "--set", "request.timout.ms=1")
     assert (ran.code, "did you mean request.timeout.ms?" in ran.err) == (faults.USAGE, True)
     assert in_process("profile", "add", "x", "-b", "a:b").code == faults.USAGE
+    ran = in_process("profile", "add", "x", "-b", "a", "-d", "\udcff")
+    assert (ran.code, ran.err) == (faults.USAGE, "ottla: --description: it is no UTF-8 text\n")
     ran = in_process("profile", "add", "x", "-b", "a", "--set", "bootstrap.servers=b:1")
     assert (ran.code, ran.err) == (faults.USAGE, "ottla: --set bootstrap.servers: the addresses are those of -b\n")
     assert not (tmp_path / "p.yaml").exists()
