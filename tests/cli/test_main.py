@@ -131,6 +131,44 @@ def test_a_mistake_is_one_line_and_exit_code_2(in_process: Command, words: list[
     assert not ran.out
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("group", "describe", "\udcff"),
+        ("consume", "t", "-e", "--group", "\udcff"),
+        ("config", "alter", "--topic", "t", "--config", "retention.ms=\udcff"),
+        ("config", "alter", "--topic", "t", "--add-config", "\udcff=1"),
+        ("config", "describe", "--topic", "\udcff"),
+        ("consume", "t", "--where", "key == '\udcff'"),
+        ("produce", "t", "-H", "\udcff=1"),
+        ("topic", "list", "--profile", "\udcff"),
+        ("topic", "list", "-b", "\udcff"),
+        ("topic", "list", "-b", f"{'a' * 64}"),
+    ],
+    ids=lambda words: " ".join(words).replace("\udcff", "..."),
+)
+def test_what_is_no_text_is_refused_before_anybody_is_asked(words: tuple[str, ...]) -> None:
+    ran = run_process(words, stdin=b"x\n", env={} if "-b" in words else {"OTTLA_BOOTSTRAP_SERVER": "127.0.0.1:1"})
+    assert (ran.code, ran.out) == (faults.USAGE, ""), ran
+    assert "is no UTF-8 text" in ran.err or "is no host:port" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_what_is_repeated_of_a_command_line_steers_no_terminal(in_process: Command) -> None:
+    ran = in_process("topic", "create", "\x1b]0;title\x07\r\n")
+    assert ran.code == faults.USAGE
+    assert r"no topic can have this name: '\x1b]0;title\x07' contains" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_what_is_long_is_shortened_and_the_next_step_stays(in_process: Command) -> None:
+    ran = in_process("topic", "list", "-o", "x" * 100_000)
+    assert ran.code == faults.USAGE
+    assert len(ran.err) < 3_000
+    assert ran.err.startswith("ottla: argument -o/--output: invalid choice: 'xxx")
+    assert ran.err.endswith("(see ottla topic list --help)\n")
+
+
 def test_nobody_listens_there(in_process: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connecting, "REACH_MS_MAX", 100)
     ran = in_process("cluster", "describe", "--bootstrap-server", "127.0.0.1:1")

@@ -115,6 +115,7 @@ def test_measuring_how_fast_records_are_taken_has_a_bar(ottla_broker: InProcessB
         assert int(command.draws(r"producing: +(\d+)%\|.*?/4\.00k ")[1]) >= 1024 * 100 // 4000
         assert command.ends() == 0
     assert "records sent" not in command.drawn
+    assert re.search(r"\d+(\.\d+)?k? records/s", command.drawn), command.drawn
 
 
 def test_checking_files_has_a_bar_and_findings_stand_above_it(tmp_path: Path) -> None:

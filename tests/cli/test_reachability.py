@@ -7,6 +7,7 @@ import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 from tools.server_process import free_port
 
-from ottla.cli import faults
+from ottla.cli import connecting, faults
 from ottla.cli.faults import CommandFault
 from ottla.cli.reachability import BrokerWatch
 from ottla.client.settings import AdminSettings, parse_settings
@@ -210,6 +211,21 @@ def test_a_refused_connection_is_said_at_once(in_process: Command, words: tuple[
     assert ran.err == (
         "ottla: no broker was reached: 127.0.0.1:1: Connection refused; start one with `ottla up`, or name another "
         "with --bootstrap-server\n"
+    )
+
+
+def test_a_broker_that_says_nothing_is_named(in_process: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the connection, as a process does that is stopped, and answers nobody."""
+    monkeypatch.setattr(connecting, "REACH_MS_MAX", 100)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        ran = in_process("topic", "list", "-b", address)
+    assert ran.code == faults.UNREACHABLE
+    assert ran.err == (
+        f"ottla: {address} did not answer within 100 ms: a broker there hangs or is stopping; look at its log, or name "
+        "another with --bootstrap-server\n"
     )
 
 

@@ -244,6 +244,28 @@ def test_a_line_that_is_not_what_it_should_be_ends_it_after_those_before(
     assert ottla("consume", topic, "--from-beginning", "-e").lines == ["1", "2"]
 
 
+@KEPT
+@pytest.mark.parametrize(
+    ("words", "second", "said"),
+    [
+        ((), "x" * 2_000_000, "line 2: a record of 2000032 bytes is over max.request.size, 1048576"),
+        (("-J",), '{"payload": "x", "ts": -5}', "line 2: timestamp must be from 0 to"),
+        (("-J",), '{"payload": "x", "partition": 7}', "line 2: TOPIC has no partition 7"),
+        (("-f", "%p %v\\n"), "9999999999 x", "record 2: partition must be from 0 to 2147483647, not 9999999999"),
+    ],
+    ids=["large", "time", "partition", "number"],
+)
+def test_a_record_that_cannot_be_sent_is_named_too(
+    process: Command, ottla: Command, topic: str, words: tuple[str, ...], second: str, said: str
+) -> None:
+    first = '{"payload": "a"}' if words == ("-J",) else "0 a" if words else "a"
+    ran = process("produce", topic, *words, stdin=f"{first}\n{second}\n{first}\n".encode())
+    assert ran.code in {faults.FAILED, faults.NOT_FOUND}
+    assert said.replace("TOPIC", topic) in ran.err
+    assert ran.err.endswith("; 1 record before it was sent\n")
+    assert ottla("consume", topic, "-o", "start", "-e").lines == ["a"]
+
+
 def test_records_that_the_broker_refuses(process: Command, ottla_broker: InProcessBroker) -> None:
     ottla_broker.create_topic("small", configs={"max.message.bytes": "200"})
     ran = process("produce", "small", stdin=b"x" * 500 + b"\n")

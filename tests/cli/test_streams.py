@@ -81,25 +81,38 @@ def test_input_that_is_closed_is_said(ottla_broker: InProcessBroker, topic: str)
     assert ran.code == 0
 
 
-@pytest.mark.parametrize("redirection", [">&-", ">/dev/full", "<&- >&-"])
-def test_a_broker_whose_line_nobody_reads_serves_and_ends_with_0(tmp_path: Path, redirection: str) -> None:
+UP = ("up", "--port", "0", "--data")
+
+
+@pytest.mark.parametrize(
+    ("redirection", "words"),
+    [
+        (">&-", UP),
+        (">/dev/full", UP),
+        ("<&- >&-", UP),
+        (">&-", ("up", "-n", "2", "--port", "0", "--data")),
+        (">/dev/full", ("tree", "--listen", "127.0.0.1:0", "--dir")),
+    ],
+    ids=lambda given: given if isinstance(given, str) else " ".join(given[:2]),
+)
+def test_a_broker_whose_line_nobody_reads_serves_and_ends_with_0(
+    tmp_path: Path, redirection: str, words: tuple[str, ...]
+) -> None:
     data = tmp_path / "data"
     log = tmp_path / "log"
-    command = ["/bin/sh", "-c", f'exec "$@" {redirection} 2>"{log}"', "sh", sys.executable, "-m", "ottla", "up"]
-    child = subprocess.Popen([*command, "--port", "0", "--data", str(data)], env=environment())
+    command = ["/bin/sh", "-c", f'exec "$@" {redirection} 2>"{log}"', "sh", sys.executable, "-m", "ottla", *words]
+    child = subprocess.Popen([*command, str(data)], env=environment())
     try:
-        while not log.exists() or "broker started" not in log.read_text():
+        while not log.exists() or "the address could not be written to standard output" not in log.read_text():
             assert child.poll() is None, log.read_text()
         # Its descriptors are its own: nothing of what it writes went where standard output would be.
-        assert os.path.exists(data / "data" / "meta.properties")
+        assert words[0] == "tree" or os.path.exists(data / "data" / "meta.properties")
         child.terminate()
         assert child.wait(SECONDS_MAX) == 0
     finally:
         child.kill()
         child.wait()
-    said = log.read_text()
-    assert "the address could not be written to standard output" in said
-    assert "Traceback" not in said
+    assert "Traceback" not in log.read_text()
 
 
 def test_folders_that_cannot_be_read(tmp_path: Path) -> None:

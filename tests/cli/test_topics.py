@@ -62,6 +62,11 @@ def test_brokers_of_partitions_can_be_chosen(ottla: Command, ottla_broker: InPro
     assert ottla("topic", "create", "placed", "--replica-assignment", placed).code == 0
     assert ottla("topic", "alter", "placed", "--partitions", "3", "--replica-assignment", str(broker["id"])).code == 0
     assert ottla("topic", "create", "elsewhere", "--replica-assignment", "4711").code == faults.FAILED
+    ran = ottla("topic", "create", "elsewhere", "--replica-assignment", "99999999999:1")
+    assert (ran.code, ran.err) == (
+        faults.USAGE,
+        "ottla: --replica-assignment: brokers' ids are from 0 to 2147483647, not 99999999999\n",
+    )
     ottla_broker.delete_topic("placed")
 
 
@@ -76,6 +81,15 @@ def test_what_the_broker_refuses(ottla: Command, words: list[str], said: str) ->
     ran = ottla("topic", *words)
     assert (ran.code, ran.err.count("\n")) == (faults.FAILED, 1)
     assert said in ran.err
+
+
+def test_a_name_that_no_topic_can_have(ottla: Command) -> None:
+    ran = ottla("topic", "describe", "ä b")
+    assert ran.code == faults.FAILED
+    assert ran.err == (
+        "ottla: ä b: no topic can have this name; names are ASCII letters, digits, '.', '_' and '-', 249 characters at "
+        "most\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,6 +183,9 @@ def test_trim_takes_kafkas_file(ottla: Command, ottla_broker: InProcessBroker, t
     assert described["partitions"][0]["start"] == 5
     file.write_text("[]")
     assert ottla("topic", "trim", "--offset-json-file", str(file)).code == faults.USAGE
+    for partition, offset in ((0, 1.5), (0, True), (0, -2), ("0", 1), (0, 2**63), (2**31, 1), (-1, 1)):
+        file.write_text(json.dumps({"partitions": [{"topic": topic, "partition": partition, "offset": offset}]}))
+        assert ottla("topic", "trim", "--offset-json-file", str(file)).code == faults.USAGE, (partition, offset)
     assert ottla("topic", "trim", "--offset-json-file", str(file) + "x").code == faults.NOT_FOUND
 
 

@@ -130,6 +130,15 @@ def test_a_large_record_by_a_format_comes_in_many_pieces(process: Command, ottla
     assert consumed(ottla, topic, "%V") == ["900000", "900000"]
 
 
+@KEPT
+def test_keys_and_headers_of_any_bytes(process: Command, topic: str) -> None:
+    """A command line has bytes, and so have records."""
+    ran = process("produce", topic, "-k", "\udcff", "-H", "trace=\udcfe", stdin=b"one\n")
+    assert (ran.code, ran.err) == (0, "")
+    ran = process("consume", topic, "-o", "start", "-e", "-f", "%k{hex} %h{%k=%v{hex}}\n")
+    assert ran.lines == ["ff trace=fe"]
+
+
 def test_tombstones(process: Command, ottla: Command, topic: str) -> None:
     assert process("produce", topic, "-K", ":", "-Z", stdin=b"a:\nb:1\n").code == 0
     assert consumed(ottla, topic, "%k %V") == ["a -1", "b 1"]
@@ -391,6 +400,24 @@ def test_settings_of_a_profile_are_checked(
     ran = in_process("profile", "add", "x", "--set", "request.timout.ms=1")
     assert (ran.code, "did you mean request.timeout.ms?" in ran.err) == (faults.USAGE, True)
     assert in_process("profile", "add", "x", "-b", "a:b").code == faults.USAGE
+    ran = in_process("profile", "add", "x", "-b", "a", "-d", "\udcff")
+    assert (ran.code, ran.err) == (faults.USAGE, "ottla: --description: it is no UTF-8 text\n")
+    ran = in_process("profile", "add", "x", "-b", "a", "--set", "bootstrap.servers=b:1")
+    assert (ran.code, ran.err) == (faults.USAGE, "ottla: --set bootstrap.servers: the addresses are those of -b\n")
+    assert not (tmp_path / "p.yaml").exists()
+
+
+def test_a_linked_file_of_profiles_stays_a_link(
+    in_process: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those have it who keep such files in a repository."""
+    kept, link = tmp_path / "kept" / "profiles.yaml", tmp_path / "profiles.yaml"
+    kept.parent.mkdir()
+    link.symlink_to(kept)
+    monkeypatch.setenv("OTTLA_PROFILES", str(link))
+    assert in_process("profile", "add", "x", "-b", "a").code == 0
+    assert link.is_symlink()
+    assert yaml.safe_load(kept.read_text())["current_profile"] == "x"
 
 
 # up

@@ -103,6 +103,26 @@ def test_tables_line_up(ottla_broker: InProcessBroker, topic: str, columns: int)
             assert row[left] != " " or row[right] != " ", (head, row)
 
 
+def test_a_terminal_that_can_do_nothing_gets_text_alone(ottla_broker: InProcessBroker) -> None:
+    """As in an editor's: what would clear another one's screen stands there as rubbish."""
+    looks = ("cluster", "health", "--watch", "--interval", "0.01", "-b", ottla_broker.bootstrap)
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-m", "ottla", *looks], stdout=theirs, stderr=theirs, env=environment(TERM="dumb")
+    )
+    os.close(theirs)
+    drawn = b""
+    try:
+        while drawn.count(b"healthy: ") < 3:
+            drawn += os.read(ours, 65536)
+    finally:
+        child.kill()
+        child.wait()
+        os.close(ours)
+    assert b"\x1b" not in drawn
+    assert drawn.startswith(b"healthy: yes\r\n")
+
+
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_a_bar_stays_on_its_line(tmp_path: Path, columns: int) -> None:
     batch = encode_batch([Record(n, 1_700_000_000_000, None, b"x") for n in range(2000)])

@@ -67,6 +67,33 @@ BAD: list[tuple[Asked, str]] = [
     (lambda admin: admin.describe_log_dirs(1), "brokers must be a list of ids, not an int"),
     (lambda admin: admin.describe_log_dirs(["1"]), r"brokers\[0\] must be an int, not a str"),
     (lambda admin: admin.alter_replica_log_dirs({"1": {}}), r"brokers\[0\] must be an int, not a str"),
+    (lambda admin: admin.alter_replica_log_dirs([]), "moves must be a mapping of brokers to partitions, not a list"),
+    (lambda admin: admin.alter_replica_log_dirs({1: 5}), "the moves of broker 1 must be a mapping of partitions to"),
+    (lambda admin: admin.alter_replica_log_dirs({1: {("x", 0): 5}}), "the directory of x-0 must be a str, not an int"),
+    (lambda admin: admin.describe_log_dirs(topics="x"), "topics must be a mapping of topics to partitions, not a str"),
+    (lambda admin: admin.describe_log_dirs(topics={"x": None}), "the partitions of 'x' must be a list of numbers, not"),
+    (
+        lambda admin: admin.describe_log_dirs(topics={"x": ["0"]}),
+        r"the partitions of 'x'\[0\] must be an int, not a str",
+    ),
+    (lambda admin: admin.alter_configs(""), "configs must be a mapping of resources to configurations, not a str"),
+    (
+        lambda admin: admin.incremental_alter_configs([]),
+        "changes must be a mapping of resources to changes, not a list",
+    ),
+    (lambda admin: admin.alter_partition_reassignments([]), "replicas must be a mapping of partitions to brokers, not"),
+    (lambda admin: admin.alter_partition_reassignments({("x", 0): 1}), "brokers must be a list of ids, not an int"),
+    (lambda admin: admin.elect_leaders("clean"), "kind must be an ElectionKind, not 'clean'"),
+    (lambda admin: admin.elect_leaders(timeout_ms="1"), "timeout_ms must be an int, not a str"),
+    (
+        lambda admin: admin.list_partition_reassignments(timeout_ms=-1),
+        "timeout_ms must be from 0 to 2147483647, not -1",
+    ),
+    (
+        lambda admin: admin.list_groups_offsets({"g": 1}),
+        r"partitions must be a list of \(topic, partition\), not an int",
+    ),
+    (lambda admin: admin.list_groups_offsets({1: None}), r"groups\[0\] must be a str, not an int"),
 ]
 
 

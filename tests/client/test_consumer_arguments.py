@@ -92,6 +92,23 @@ async def test_times(bootstrap: str, topic: str) -> None:
             with pytest.raises(BadArgument, match=f"milliseconds since 1970.*{said}|from 0 to .*{said}"):
                 await consumer.offsets_for_times(bad)
 
+        with pytest.raises(BadArgument, match="times must be a mapping of partitions to times, not a list"):
+            await consumer.offsets_for_times([tp])  # type: ignore[arg-type]
+
+
+async def test_one_partition_is_no_other_thing(bootstrap: str, topic: str) -> None:
+    said = r"partition must be \(topic, partition\)|partitions\[0\]"
+    async with Consumer(bootstrap_servers=bootstrap) as consumer:
+        consumer.assign([(topic, 0)])
+        for bad in (None, "", topic, 7, [topic, 0], (topic,), (topic, "0"), {}):
+            given: Any = bad
+            with pytest.raises(BadArgument, match=said):
+                await consumer.position(given)
+            with pytest.raises(BadArgument, match=said):
+                consumer.seek(given, 0)
+            with pytest.raises(BadArgument, match=said):
+                consumer.high_watermark(given)
+
 
 @pytest.mark.parametrize(
     ("name", "given", "said"),

@@ -286,3 +286,23 @@ def test_a_record_between_the_last_look_and_the_end(bootstrap: str, topic: str) 
     producer._handed = Closing()
     delivery = producer.send(topic, b"late")
     assert isinstance(delivery.exception(1), ClientClosed)
+
+
+async def test_a_record_is_a_record(bootstrap: str) -> None:
+    given: Any = ("orders", b"x")
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        with pytest.raises(BadArgument, match="record must be a ProducerRecord, not a tuple"):
+            await producer.send_record(given)
+    said = pytest.raises(BadArgument, match="record must be a ProducerRecord, not a tuple")
+    with SyncProducer(bootstrap_servers=bootstrap) as blocking, said:
+        blocking.send_record(given)
+
+
+@pytest.mark.parametrize("seconds", ["5", True, float("nan")])
+def test_a_wait_has_a_length(bootstrap: str, topic: str, seconds: Any) -> None:
+    with SyncProducer(bootstrap_servers=bootstrap) as producer:
+        with pytest.raises(BadArgument, match="timeout must be"):
+            producer.flush(seconds)
+        with pytest.raises(BadArgument, match="timeout must be"):
+            producer.send_and_wait(topic, b"x", timeout=seconds)
+        producer.flush(float("inf"))

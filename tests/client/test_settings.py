@@ -152,6 +152,18 @@ def test_the_delivery_timeout_has_room_for_one_request() -> None:
 def test_addresses() -> None:
     assert parse_addresses("a:1, b:2,a:1") == (("a", 1), ("b", 2))
     assert parse_addresses(["[::1]:9092"]) == (("::1", 9092),)
+    assert parse_addresses("[fe80::1%eth0]:1,ä.example.:2") == (("fe80::1%eth0", 1), ("ä.example.", 2))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a", "a:", ":1", "a:0", "a:65536", f"a:{'9' * 5000}", f"{'a' * 64}:1", "a..b:1", "\udcff:1"],
+    ids=lambda text: repr(text[:20]),
+)
+def test_no_addresses(text: str) -> None:
+    """The resolver would raise what is no KafkaError for some of them."""
+    with pytest.raises(SettingsError, match="is no host:port"):
+        parse_addresses(text)
 
 
 @pytest.mark.parametrize(("text", "ms"), [("PT1H30M", 5_400_000), ("P1DT0.5S", 86_400_500), ("pt2m", 120_000)])

@@ -174,6 +174,7 @@ def test_log_dirs_beat_log_dir_beats_the_users_folder(properties: dict[str, str]
             "only one of inter.broker.listener.name and security.inter.broker.protocol may be set",
         ),
         ({"control.plane.listener.name": "CONTROL"}, "no listener has this name"),
+        ({"log.dirs": "/data/\udcff"}, r"Invalid value /data/\udcff for configuration log.dirs: it is no UTF-8 text"),
     ],
 )
 def test_a_bad_value_is_one_line_that_names_it(properties: dict[str, str], line: str) -> None:

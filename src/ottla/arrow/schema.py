@@ -49,7 +49,7 @@ def checked_columns(columns: Iterable[str] | None) -> tuple[str, ...]:
     """The columns that are asked for, in their order; raises BadColumns."""
     if columns is None:
         return DEFAULT_COLUMNS
-    if isinstance(columns, str):
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise BadColumns(f"columns is a list of names, not {columns!r}")
     chosen = tuple(columns)
     for name in chosen:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ottla.cli.faults import UsageFault
+from ottla.cli.parser import is_text
+
+#: Its values are what stands between records' parts: any bytes.
+_ANY_BYTES = "--property"
 
 
 def assignments(option: str, texts: Iterable[str]) -> dict[str, str]:
@@ -26,6 +30,8 @@ def _assignment(option: str, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise UsageFault(f"{option}: '{text}' is not NAME=VALUE")
+    if option != _ANY_BYTES and not is_text(text):
+        raise UsageFault(f"{option}: '{text}' is no UTF-8 text")
     value = value.strip()
     if value.startswith("[") and value.endswith("]"):
         value = value[1:-1]

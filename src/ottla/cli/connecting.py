@@ -20,6 +20,7 @@ from ottla.client.errors import (
     SettingsError,
     SomeFailed,
 )
+from ottla.client.errors.own import sentence
 from ottla.model import ErrorCode
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ _PLAIN = {
     ErrorCode.UNKNOWN_MEMBER_ID: "the group has members",
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "members subscribe to the topic",
 }
+#: Where a broker gives its code and no words.
+_WORDLESS = {ErrorCode.INVALID_TOPIC_EXCEPTION: "no topic can have this name"}
 _NOBODY_THERE = "start one with `ottla up`, or name another with --bootstrap-server"
 #: What a broker says of names that are well by themselves.
 _COLLIDES = "choose a name that differs in more than '.' and '_': metrics write both as '_'"
@@ -131,7 +134,15 @@ async def reach(cluster: Cluster) -> None:
                 raise _NobodyListens(str(error)) from error
             raise
 
-    await cluster.retrying(attempt, timeout_ms=REACH_MS_MAX)
+    try:
+        await cluster.retrying(attempt, timeout_ms=REACH_MS_MAX)
+    except RequestTimedOut as error:
+        asked = ", ".join(f"{host}:{port}" for host, port in cluster.settings.bootstrap_servers)
+        raise CommandFault(
+            f"{asked} did not answer within {REACH_MS_MAX} ms: a broker there hangs or is stopping; look at its log, "
+            "or name another with --bootstrap-server",
+            UNREACHABLE,
+        ) from error
 
 
 class _NobodyListens(NoBrokerReached):
@@ -197,6 +208,8 @@ def advised(error: KafkaError) -> str:
 def _sentence(error: KafkaError) -> str:
     text = str(error).rstrip(".")
     plain = _PLAIN.get(error.code)
+    if plain is None and text.endswith(sentence(error.code)):
+        plain = _WORDLESS.get(error.code)
     if plain is not None:
         # Brokers say this in several ways, and none of them for people.
         subject, colon, _ = text.partition(": ")

@@ -62,13 +62,26 @@ def _world_fault(error: OSError) -> str:
     return f"{where}{error.strerror or error}"
 
 
+#: What is wrong stands at the beginning, and the next step at the end; an argument may be as long as it likes.
+_BEGINNING_MAX, _END_MAX = 1500, 500
+
+
 def _say(message: str, code: int) -> int:
-    one_line = " ".join(message.split("\n")).strip()
+    one_line = _printable(" ".join(message.split("\n")).strip())
+    if len(one_line) > _BEGINNING_MAX + _END_MAX:
+        one_line = f"{one_line[:_BEGINNING_MAX]} ... {one_line[-_END_MAX:]}"
     try:
         print(f"ottla: {one_line}", file=sys.stderr, flush=True)
     except OSError:  # nobody can read it: the exit code says enough
         return code
     return code
+
+
+def _printable(text: str) -> str:
+    """A name that is repeated may hold what a terminal would obey."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
 
 
 def _run(words: list[str]) -> int:

@@ -12,6 +12,9 @@ from typing import Any, NoReturn
 from ottla.cli.faults import UsageFault
 
 Completer = Callable[..., list[str]]
+#: What stands for these may be any bytes: names of files, what a record has in it, properties with either. All else is
+#: text, which goes to brokers as UTF-8.
+_ANY_BYTES = frozenset({"FILE", "FILE,...", "DIR", "TEXT", "FORMAT", "OUTPUT", "NAME=VALUE"})
 #: Lines of a description that begin so are to be typed as they stand.
 _EXAMPLES = ("ottla ", "bash: ", "zsh: ", "fish: ")
 
@@ -25,8 +28,22 @@ class Parser(argparse.ArgumentParser):
             formatter_class=_HelpFormatter,
         )
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        if action.metavar not in _ANY_BYTES and not is_text(arg_string):
+            raise argparse.ArgumentError(action, f"'{arg_string[:40]}' is no UTF-8 text")
+        return super()._get_value(action, arg_string)
+
     def error(self, message: str) -> NoReturn:
         raise UsageFault(f"{message} (see {self.prog} --help)")
+
+
+def is_text(text: str) -> bool:
+    """False for what the system gave as bytes that are no UTF-8: Python has surrogates in their place."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class _HelpFormatter(argparse.HelpFormatter):

@@ -83,6 +83,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import run as run_on_loop
 
+    # Mistakes are said before anybody is asked.
+    options.header, options.timestamp = _headers(options.header), _timestamp(options.timestamp)
     return run_on_loop(_produce(options))
 
 
@@ -183,9 +185,9 @@ class _Sending:
         self._topic = topic
         self._partition: int | None = options.partition
         self._ignores_place: bool = options.ignore_place
-        self._key: bytes | None = None if options.key is None else options.key.encode()
-        self._headers = _headers(options.header)
-        self._timestamp = _timestamp(options.timestamp)
+        self._key: bytes | None = None if options.key is None else options.key.encode("utf-8", "surrogateescape")
+        self._headers: list[tuple[str, bytes]] = options.header
+        self._timestamp: int | None = options.timestamp
         self._tombstones: bool = options.tombstone
         self._output = output
         self._watch = watch
@@ -197,9 +199,11 @@ class _Sending:
 
     async def send_all(self, source: Records) -> None:
         """Until the input ends, or a record has failed: what stands behind it is not sent."""
+        from ottla.cli.connecting import advised, exit_code
         from ottla.cli.lines import LineFault
         from ottla.cli.progress import Progress
         from ottla.cli.standard_input import size_if_known
+        from ottla.client.errors import BadArgument, RecordTooLarge, UnknownTopicOrPartition
 
         watched = not is_input_closed() and not sys.stdin.isatty() and (self._output is None or not sys.stdout.isatty())
         with Progress("producing", size_if_known(), "B", wanted=watched) as progress:
@@ -215,6 +219,9 @@ class _Sending:
             except LineFault as fault:
                 await self._producer.flush()
                 raise CommandFault(f"{self._where()}: {fault}; {self._before()}") from fault
+            except (BadArgument, RecordTooLarge, UnknownTopicOrPartition) as error:  # this record cannot be sent
+                await self._producer.flush()
+                raise CommandFault(f"{self._where()}: {advised(error)}; {self._before()}", exit_code(error)) from error
             await self._producer.flush()
 
     def _where(self) -> str:
@@ -306,6 +313,8 @@ class _Sending:
 
 def _headers(texts: list[str]) -> list[tuple[str, bytes]]:
     """In their order; a name may stand several times. `NAME:VALUE`, as rpk has it, works as well."""
+    from ottla.cli.parser import is_text
+
     found = []
     for text in texts:
         name, between, value = text.partition("=")
@@ -313,7 +322,9 @@ def _headers(texts: list[str]) -> list[tuple[str, bytes]]:
             name, between, value = text.partition(":")
         if not between or not name.strip():
             raise UsageFault(f"--header: '{text}' is not NAME=VALUE")
-        found.append((name.strip(), value.strip().encode()))
+        if not is_text(name):
+            raise UsageFault(f"--header: the name '{name}' is no UTF-8 text")
+        found.append((name.strip(), value.strip().encode("utf-8", "surrogateescape")))
     return found
 
 

@@ -131,13 +131,14 @@ class Profiles:
 
         self._document = {"version": _VERSION, "current_profile": "", **self._document}
         text = yaml.safe_dump(self._document, sort_keys=False, allow_unicode=True, default_flow_style=False)
-        draft = f"{self.path}.{os.getpid()}.new"
+        path = os.path.realpath(self.path)  # a link stays one
+        draft = f"{path}.{os.getpid()}.new"
         try:
-            os.makedirs(os.path.dirname(self.path) or ".", mode=0o700, exist_ok=True)
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)
-            os.replace(draft, self.path)
+            os.replace(draft, path)
         except OSError as error:
             _remove(draft)
             raise CommandFault(f"cannot write {self.path}: {error.strerror or error}", FAILED) from error

@@ -19,7 +19,7 @@ class Progress:
             self._bar = tqdm(
                 desc=what,
                 total=total,
-                unit=unit,
+                unit=unit if is_bytes else f" {unit}",  # "6.1k records/s", but "6.1kB/s"
                 unit_scale=True,
                 unit_divisor=1024 if is_bytes else 1000,
                 leave=False,

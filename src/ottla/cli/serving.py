@@ -116,9 +116,4 @@ def refused(reason: str, *, json: bool) -> CommandFault:
 
 
 def _started(broker: Broker) -> None:
-    # Scripts wait for this line, so it stands alone on standard output: logs go to standard error.
-    try:
-        print(f"Ottla is listening on {','.join(broker.listening_on)}", flush=True)
-    except OSError as error:  # clients do not read it
-        streams.forget_output()
-        logs.logger("server").warning("the address could not be written to standard output", reason=error.strerror)
+    streams.print_address(f"Ottla is listening on {','.join(broker.listening_on)}", "server")

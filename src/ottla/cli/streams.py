@@ -63,6 +63,20 @@ def forget_output() -> None:
         sys.stdout.flush()
 
 
+def print_address(line: str, part: str) -> None:
+    """Scripts wait for this line, so it stands alone on standard output: logs go to standard error.
+
+    Clients do not read it: where it cannot be written, the log of `part` says so, and the server goes on.
+    """
+    try:
+        print(line, flush=True)
+    except OSError as error:
+        from ottla import logs
+
+        forget_output()
+        logs.logger(part).warning("the address could not be written to standard output", reason=error.strerror)
+
+
 def settle_errors() -> None:
     """Where nobody can read errors, the exit code stays what it is."""
     try:

@@ -99,6 +99,7 @@ async def _serve(directory: str, host: str, port: int, limits: ServedLimits, *, 
 
     from ottla.app import report_unhandled, stop_with_input, stopped_by_signals
     from ottla.broker.garbage import collect_at_rest, settle_in
+    from ottla.cli.streams import print_address
     from ottla.coordination.errors import CoordinationError
     from ottla.coordination.served.server import CannotListen, TreeServer
     from ottla.ports.real import real_ports
@@ -130,7 +131,7 @@ async def _serve(directory: str, host: str, port: int, limits: ServedLimits, *, 
             raise CommandFault(f"the tree cannot use {where}: {fault.strerror or fault}") from fault
         settle_in()
         collecting = asyncio.ensure_future(collect_at_rest(server.resting_ms))
-        _started(f"{at}:{port}")
+        print_address(f"Ottla's tree is listening on {at}:{port}", "tree")
         await stop.wait()
         collecting.cancel()
         await server.stop()
@@ -150,15 +151,3 @@ def _descriptors() -> Descriptors:
         return Descriptors(sum(open_files()), int(min(files_max(), 2**31 - 1)))
     except OSError:  # where the system does not say
         return Descriptors(-1, -1)
-
-
-def _started(address: str) -> None:
-    # Scripts wait for this line, so it stands alone on standard output: logs go to standard error.
-    from ottla import logs
-    from ottla.cli import streams
-
-    try:
-        print(f"Ottla's tree is listening on {address}", flush=True)
-    except OSError as error:  # clients do not read it
-        streams.forget_output()
-        logs.logger("tree").warning("the address could not be written to standard output", reason=error.strerror)

@@ -15,6 +15,7 @@ from ottla import logs
 from ottla.broker.broker import StartFault
 from ottla.cli.faults import OK, SaidFault, UsageFault
 from ottla.cli.serving import configured, make_topics, refused
+from ottla.cli.streams import print_address
 from ottla.config.cluster_defaults import up_defaults
 from ottla.config.environment import default_data_directory
 from ottla.local_cluster.free_ports import listened_on
@@ -115,8 +116,8 @@ async def _started(cluster: LocalCluster, topics: Mapping[str, int | None]) -> N
     addresses = await cluster.start()
     if topics:
         await make_topics(addresses[0], topics)
-    # Scripts wait for this line, as they do for one broker's: one address is enough, and the others are behind it.
-    print(f"Ottla is listening on {addresses[0]}", flush=True)
+    # One address is enough, and the others are behind it.
+    print_address(f"Ottla is listening on {addresses[0]}", "up")
 
 
 def _pass_on(name: str, line: bytes) -> None:

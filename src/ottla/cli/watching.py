@@ -1,4 +1,5 @@
-"""Shows the same thing again and again, as `watch` does: in place on a terminal, one after the other elsewhere.
+"""Shows the same thing again and again, as `watch` does: in place on a terminal that can do that, elsewhere one
+after the other.
 
 A broker that goes away does not end it: standard error says so, and it goes on when the broker is back.
 """
@@ -6,6 +7,7 @@ A broker that goes away does not end it: standard error says so, and it goes on 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -48,7 +50,7 @@ def _show(form: str, data: Any, table: str, *, is_first: bool) -> None:
     elif form == "yaml":
         sys.stdout.write("---\n")
         show(form, data, table)
-    elif sys.stdout.isatty():
+    elif sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         sys.stdout.write(_CLEAR + table)
     else:
         sys.stdout.write(table if is_first else f"\n{table}")

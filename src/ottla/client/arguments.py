@@ -7,6 +7,7 @@ partition, a timestamp, headers or a call-back pay for none of this.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import isnan
 from operator import index
 from typing import Any, Final, TypeAlias
 
@@ -86,11 +87,18 @@ def checked_count(given: Any, what: str) -> int:
 
 
 def checked_timeout_ms(given: Any, what: str = "timeout_ms") -> float | None:
+    number = checked_number(given, what)
+    if number is not None and not number >= 0:
+        raise BadArgument(f"{what} must be at least 0, not {number}")
+    return number
+
+
+def checked_number(given: Any, what: str) -> float | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int | float):
         raise BadArgument(f"{what} must be a number, not {a_kind_of(given)}")
-    if not given >= 0:
+    if isinstance(given, float) and isnan(given):
         raise BadArgument(f"{what} must be at least 0, not {given}")
     return given
 

@@ -51,6 +51,12 @@ def checked_records(given: Any) -> list[ProducerRecord]:
     return records
 
 
+def checked_record(given: Any) -> ProducerRecord:
+    if not isinstance(given, ProducerRecord):
+        raise BadArgument(f"record must be a ProducerRecord, not {a_kind_of(given)}")
+    return given
+
+
 def numbered(number: int, check: Callable[..., Checked], *given: Any) -> Checked:
     """What a check gives; an error says which of the records it is about."""
     try:

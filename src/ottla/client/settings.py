@@ -18,6 +18,9 @@ INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 #: What can be in flight at once while a broker remembers enough batches to recognise a repeated one.
 IDEMPOTENT_IN_FLIGHT_MAX: Final = 5
+#: Characters of a wrong value that a message repeats.
+_SHOWN_MAX: Final = 80
+_PORT_DIGITS_MAX: Final = 5
 
 Settings = TypeVar("Settings", bound="ClientSettings")
 
@@ -235,10 +238,19 @@ def parse_addresses(value: Any) -> tuple[tuple[str, int], ...]:
             continue
         host, colon, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
-        if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-            raise SettingsError(f"bootstrap.servers: {text!r} is no host:port")
+        is_port = port.isdecimal() and len(port) <= _PORT_DIGITS_MAX and 0 < int(port) < 65_536
+        if not colon or not _is_host(host) or not is_port:
+            raise SettingsError(f"bootstrap.servers: {text[:_SHOWN_MAX]!r} is no host:port")
         if (host, int(port)) not in found:
             found.append((host, int(port)))
     if not found:
         raise SettingsError("bootstrap.servers names no address")
     return tuple(found)
+
+
+def _is_host(text: str) -> bool:
+    """Whether it can be looked up: the resolver takes names as IDNA writes them, in which a label has 63 characters."""
+    try:
+        return bool(text.encode("idna"))
+    except UnicodeError:
+        return False

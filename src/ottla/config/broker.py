@@ -81,12 +81,23 @@ class Config(NamedTuple):
         env = env or {}
         told = {**(properties or {}), **environment.properties_from(env)}
         everything = {**(defaults or {}), **told}
+        data_directory = environment.default_data_directory(env)
+        _check_text({**everything, "log.dirs": everything.get("log.dirs", data_directory)})
         reader = PropertyReader(everything)
-        config = assemble(reader, everything, environment.default_data_directory(env))
+        config = assemble(reader, everything, data_directory)
         unsaid = {name: text for name, text in (defaults or {}).items() if name not in told}
         return config._replace(
             defaults=unsaid, warnings=tuple(reader.warnings(told)), without_effect=reader.without_effect(told)
         )
+
+
+def _check_text(properties: Mapping[str, str]) -> None:
+    """What a command line or a variable has as other bytes could be said to no client: names of log directories are."""
+    for name, text in properties.items():
+        try:
+            (name + text).encode()
+        except UnicodeEncodeError:
+            raise ConfigError(name, text, "it is no UTF-8 text") from None
 
 
 def assemble(reader: PropertyReader, static: Mapping[str, str], data_directory: str) -> Config:

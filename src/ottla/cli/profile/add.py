@@ -11,6 +11,8 @@ from ottla.cli import options as shared
 from ottla.cli.addresses import BOOTSTRAP_DEFAULT, with_ports
 from ottla.cli.faults import OK, UsageFault
 
+ADDRESSES = "bootstrap.servers"
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="what to call it")
@@ -33,14 +35,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from ottla.cli.assignments import assignments
     from ottla.cli.output import show
+    from ottla.cli.parser import is_text
     from ottla.cli.profiles import read_profiles
     from ottla.client.errors import SettingsError
     from ottla.client.settings import parse_addresses
 
     if not options.name.strip() or not options.name.isprintable() or "," in options.name:
         raise UsageFault("a profile's name is not empty, and has no commas")
+    if not is_text(options.description or ""):  # YAML could not be read again
+        raise UsageFault("--description: it is no UTF-8 text")
     brokers = with_ports(options.bootstrap_server or BOOTSTRAP_DEFAULT)
     settings = assignments("--set", options.settings)
+    if ADDRESSES in settings:  # of two places nobody could tell which one holds
+        raise UsageFault(f"--set {ADDRESSES}: the addresses are those of -b")
     try:
         parse_addresses(brokers)
         check_settings(settings)

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ottla.cli import options as shared
+from ottla.cli.broker_ids import BROKER_ID_MAX
 from ottla.cli.faults import OK, UsageFault
 from ottla.cli.numbers import partition_count, replica_count
 
@@ -123,6 +124,7 @@ def replica_assignment(text: str | None) -> list[list[int]]:
         rows = [[int(broker) for broker in row.split(":")] for row in text.split(",")]
     except ValueError:
         raise UsageFault(f"--replica-assignment: '{text}' is not made like 1:2,2:3") from None
-    if any(broker < 0 for row in rows for broker in row):
-        raise UsageFault("--replica-assignment: broker ids are not negative")
+    for broker in (broker for row in rows for broker in row):
+        if not 0 <= broker <= BROKER_ID_MAX:
+            raise UsageFault(f"--replica-assignment: brokers' ids are from 0 to {BROKER_ID_MAX}, not {broker}")
     return rows

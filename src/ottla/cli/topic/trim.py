@@ -101,16 +101,29 @@ async def _places(client: Admin, options: argparse.Namespace) -> dict[TopicParti
 def _places_of_file(options: argparse.Namespace) -> dict[TopicPartition, OffsetPoint] | None:
     if options.offset_json_file is None:
         return None
+    from ottla.cli.group.partitions import PARTITION_MAX
     from ottla.cli.json_file import read_json
-    from ottla.cli.offsets import LATEST, OffsetPoint
+    from ottla.cli.offsets import LATEST, OFFSET_MAX, OffsetPoint
     from ottla.model import TopicPartition
 
     if options.offset is not None or options.topic is not None or options.topic_option is not None:
         raise UsageFault("--offset-json-file says it all: leave out the topic and --before")
     try:
         listed = read_json(options.offset_json_file)["partitions"]
-        found = {TopicPartition(str(one["topic"]), int(one["partition"])): int(one["offset"]) for one in listed}
+        found = {
+            TopicPartition(str(one["topic"]), _whole(one["partition"], 0, PARTITION_MAX)): _whole(
+                one["offset"], LATEST, OFFSET_MAX
+            )
+            for one in listed
+        }
     except (ValueError, KeyError, TypeError) as error:
         form = '{"partitions": [{"topic": "t", "partition": 0, "offset": 5}]}'
         raise UsageFault(f"{options.offset_json_file} is not of the form {form}") from error
     return {tp: OffsetPoint(word=LATEST) if offset < 0 else OffsetPoint(offset=offset) for tp, offset in found.items()}
+
+
+def _whole(value: Any, least: int, most: int) -> int:
+    """Raises ValueError: half a record is nobody's, and another number than what stands there would delete others."""
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(value)
+    return value

@@ -25,11 +25,16 @@ from ottla.client.admin.arguments import (
     check_changes,
     check_configs,
     check_counts,
+    check_moves,
     checked_brokers,
     checked_by_partition,
     checked_commits,
+    checked_groups,
+    checked_kind,
     checked_names,
     checked_new_topics,
+    checked_numbers,
+    checked_replicas,
     checked_resources,
     checked_text,
 )
@@ -48,7 +53,7 @@ from ottla.client.admin.results import (
     Reassignment,
     TopicDescription,
 )
-from ottla.client.arguments import checked_partitions, checked_topic
+from ottla.client.arguments import INT32_MAX, checked_integer, checked_partitions, checked_topic
 from ottla.client.errors import KafkaError
 from ottla.client.settings import AdminSettings, parse_settings
 from ottla.client.wire.cluster import Cluster
@@ -149,15 +154,13 @@ class Admin:
         """What became of each partition; ELECTION_NOT_NEEDED is an error of its own. Without `partitions` of all, and
         then only those are named that needed one."""
         chosen = None if partitions is None else checked_partitions(partitions)
-        return await admin_replicas.elect_leaders(self.cluster, ElectionKind(kind), chosen, self._timeout(timeout_ms))
+        return await admin_replicas.elect_leaders(self.cluster, checked_kind(kind), chosen, self._timeout(timeout_ms))
 
     async def alter_partition_reassignments(
         self, replicas: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int | None = None
     ) -> None:
         """Begins to move partitions to these brokers, the first of which is to lead; None calls a move off."""
-        wanted = {}
-        for tp, brokers in zip(checked_partitions(replicas), replicas.values(), strict=True):
-            wanted[tp] = None if brokers is None else checked_brokers(brokers)
+        wanted = checked_replicas(replicas)
         await admin_replicas.alter_reassignments(self.cluster, wanted, self._timeout(timeout_ms))
 
     async def list_partition_reassignments(
@@ -218,11 +221,12 @@ class Admin:
     ) -> dict[int, dict[str, LogDirDescription]]:
         """By broker (None: all) and path; with `topics` only those partitions are listed."""
         chosen = None if brokers is None else checked_brokers(brokers)
-        return await admin_logs.describe_log_dirs(self.cluster, chosen, topics)
+        wanted = None if topics is None else checked_numbers(topics)
+        return await admin_logs.describe_log_dirs(self.cluster, chosen, wanted)
 
     async def alter_replica_log_dirs(self, moves: Mapping[int, Mapping[TopicPartition, str]]) -> None:
         """Moves replicas to directories: by broker and partition."""
-        checked_brokers(moves)
+        check_moves(moves)
         await admin_logs.alter_replica_log_dirs(self.cluster, moves)
 
     async def describe_producers(
@@ -265,7 +269,7 @@ class Admin:
 
         With `require_stable` it waits for open transactions that hold offsets of the group.
         """
-        wanted = groups if isinstance(groups, Mapping) else dict.fromkeys(checked_names(groups, "groups"))
+        wanted = checked_groups(groups)
         return await admin_group_offsets.list_group_offsets(self.cluster, wanted, require_stable=require_stable)
 
     async def list_group_offsets(
@@ -288,4 +292,8 @@ class Admin:
         await admin_group_offsets.delete_group_offsets(self.cluster, group_id, checked_partitions(partitions))
 
     def _timeout(self, timeout_ms: int | None) -> int:
-        return self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
+        return (
+            self.settings.request_timeout_ms
+            if timeout_ms is None
+            else checked_integer(timeout_ms, "timeout_ms", INT32_MAX)
+        )

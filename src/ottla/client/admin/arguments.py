@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ottla.client.admin.group_results import CommittedOffset
-from ottla.client.admin.results import ConfigChange, ConfigResource, NewTopic
+from ottla.client.admin.results import ConfigChange, ConfigResource, ElectionKind, NewTopic
 from ottla.client.arguments import (
     INT32_MAX,
     INT64_MAX,
@@ -62,6 +62,7 @@ def checked_resources(given: Any) -> list[ConfigResource]:
 
 
 def check_changes(given: Mapping[ConfigResource, Sequence[ConfigChange]]) -> None:
+    _items(given, "changes must be a mapping of resources to changes")
     checked_resources(given)
     for resource, changes in given.items():
         if not isinstance(changes, Sequence) or not all(isinstance(one, ConfigChange) for one in changes):
@@ -71,6 +72,7 @@ def check_changes(given: Mapping[ConfigResource, Sequence[ConfigChange]]) -> Non
 
 
 def check_configs(given: Mapping[ConfigResource, Mapping[str, str | None]]) -> None:
+    _items(given, "configs must be a mapping of resources to configurations")
     checked_resources(given)
     for configs in given.values():
         _check_values(configs)
@@ -93,6 +95,49 @@ def checked_commits(given: Any) -> dict[TopicPartition, CommittedOffset]:
         tp: one if isinstance(one, CommittedOffset) else CommittedOffset(checked_offset(one, f"{tp}: the offset"))
         for tp, (_, one) in zip(partitions, pairs, strict=True)
     }
+
+
+def checked_replicas(given: Any) -> dict[TopicPartition, list[int] | None]:
+    pairs = _items(given, "replicas must be a mapping of partitions to brokers")
+    return {
+        tp: None if brokers is None else checked_brokers(brokers)
+        for tp, (_, brokers) in zip(checked_partitions(given), pairs, strict=True)
+    }
+
+
+def check_moves(given: Any) -> None:
+    pairs = _items(given, "moves must be a mapping of brokers to partitions")
+    checked_brokers(given)
+    for broker, moves in pairs:
+        paths = _items(moves, f"the moves of broker {broker} must be a mapping of partitions to directories")
+        for tp, (_, path) in zip(checked_partitions(moves), paths, strict=True):
+            checked_text(path, f"the directory of {tp}")
+
+
+def checked_numbers(given: Any) -> dict[str, list[int]]:
+    """Partitions by topic."""
+    found: dict[str, list[int]] = {}
+    for topic, numbers in _items(given, "topics must be a mapping of topics to partitions"):
+        what = f"the partitions of {checked_topic(topic)!r}"
+        if isinstance(numbers, str | bytes) or not isinstance(numbers, Iterable):
+            raise BadArgument(f"{what} must be a list of numbers, not {a_kind_of(numbers)}")
+        found[topic] = [checked_integer(one, f"{what}[{at}]", INT32_MAX) for at, one in enumerate(numbers)]
+    return found
+
+
+def checked_groups(given: Any) -> dict[str, list[TopicPartition] | None]:
+    """Groups, each with the partitions that are meant, or None for all."""
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(checked_names(given, "groups"))
+    names = checked_names(given, "groups")
+    return {name: None if given[name] is None else checked_partitions(given[name]) for name in names}
+
+
+def checked_kind(given: Any) -> ElectionKind:
+    try:
+        return ElectionKind(given)
+    except ValueError:
+        raise BadArgument(f"kind must be an ElectionKind, not {given!r:.80}") from None
 
 
 def checked_brokers(given: Any) -> list[int]:

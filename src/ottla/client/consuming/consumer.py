@@ -292,6 +292,8 @@ class Consumer:
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """For each partition the first record at or after a time in ms; None where there is none as young."""
+        if not isinstance(times, Mapping):
+            raise BadArgument(f"times must be a mapping of partitions to times, not {a_kind_of(times)}")
         checked_partitions(times)
         asked = {tp: checked_timestamp(time, f"the time of {tp[0]}-{tp[1]}") for tp, time in times.items()}
         found = await list_offsets(self.cluster, asked, isolation_level=self._isolation)
@@ -447,9 +449,12 @@ class Consumer:
 
     def _one(self, tp: TopicPartition) -> AssignedPartition:
         self._check_open()
+        if not isinstance(tp, tuple):
+            raise BadArgument(f"partition must be (topic, partition), not {a_kind_of(tp)}")
         found = self._reading.assigned.get(tp)
         if found is None:
-            raise ValueError(f"{tp[0]}-{tp[1]} is not assigned")
+            (meant,) = checked_partitions([tp])
+            raise ValueError(f"{meant} is not assigned")
         return found
 
     def _needs_group(self, verb: str) -> GroupMember:

@@ -42,7 +42,15 @@ from ottla.client.producing.batches import Delivery, EncodedRecords, ProducerBat
 from ottla.client.producing.partitioners import murmur2_partitioner, partitioner_for, sticky_partitioner
 from ottla.client.producing.routes import TopicRoute, TopicRoutes
 from ottla.client.producing.sender import Sender
-from ottla.client.records import ProducerRecord, RawRecord, RecordMetadata, WrittenRows, checked_records, numbered
+from ottla.client.records import (
+    ProducerRecord,
+    RawRecord,
+    RecordMetadata,
+    WrittenRows,
+    checked_record,
+    checked_records,
+    numbered,
+)
 from ottla.client.serializers import serialized, serializer_for
 from ottla.client.settings import IDEMPOTENT_IN_FLIGHT_MAX, ProducerSettings, parse_settings
 from ottla.client.wire.cluster import Cluster
@@ -162,6 +170,7 @@ class Producer:
         return delivery
 
     async def send_record(self, record: ProducerRecord) -> Delivery:
+        checked_record(record)
         return await self.send(
             record.topic,
             record.value,

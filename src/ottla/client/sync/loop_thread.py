@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from ottla.client.arguments import checked_number
 from ottla.client.errors import ClientClosed
 
 Result = TypeVar("Result")
@@ -42,9 +43,10 @@ class LoopThread:
 
     def run(self, work: Callable[[], Coroutine[Any, Any, Result]], timeout: float | None = None) -> Result:
         """The result of a coroutine, which is made and runs in the loop's thread."""
+        seconds = _seconds(timeout)
         future = self.begin(work)
         try:
-            return future.result(timeout)
+            return future.result(seconds)
         except BaseException:
             future.cancel()
             raise
@@ -74,6 +76,12 @@ class LoopThread:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+def _seconds(timeout: Any) -> float | None:
+    """How long to wait; None for ever. A length that a clock has no number for is for ever as well."""
+    given = checked_number(timeout, "timeout")
+    return None if given is None or given > threading.TIMEOUT_MAX else max(0.0, given)
 
 
 async def _made(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:

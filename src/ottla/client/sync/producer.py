@@ -13,7 +13,15 @@ from ottla.client.arguments import NO_HEADERS, GivenHeaders, check_call
 from ottla.client.errors import ClientClosed, ClientFault, KafkaError
 from ottla.client.producing import batches
 from ottla.client.producing.producer import Producer as AsyncProducer
-from ottla.client.records import ProducerRecord, RawRecord, RecordMetadata, WrittenRows, checked_records, numbered
+from ottla.client.records import (
+    ProducerRecord,
+    RawRecord,
+    RecordMetadata,
+    WrittenRows,
+    checked_record,
+    checked_records,
+    numbered,
+)
 from ottla.client.sync.described import described_by
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.world import ClientPorts
@@ -142,6 +150,7 @@ class Producer:
         return delivery
 
     def send_record(self, record: ProducerRecord) -> Delivery:
+        checked_record(record)
         return self.send(
             record.topic,
             record.value,
