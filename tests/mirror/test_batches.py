@@ -29,9 +29,7 @@ def batch(base: int, values: list[bytes], codec: int = 0, **fields: int | bool) 
     return builder.build(compression=codec, base_offset=base, **fields)  # type: ignore[arg-type]
 
 
-def prepared(
-    buf: bytes, source: int = 0, target: int = 0, aborted: AbortedTransactions | None = None
-) -> Preparation:
+def prepared(buf: bytes, source: int = 0, target: int = 0, aborted: AbortedTransactions | None = None) -> Preparation:
     preparation = Preparation(PRODUCER, source, target, aborted, check_crcs=True)
     pos = 0
     while pos < len(buf):

@@ -22,7 +22,14 @@ def test_the_identity_policy_keeps_names_but_that_of_heartbeats() -> None:
 
 @pytest.mark.parametrize(
     ("topic", "circle"),
-    [("orders", False), ("B.orders", True), ("C.orders", False), ("C.B.orders", True), ("B.", False), ("Bx.orders", False)],
+    [
+        ("orders", False),
+        ("B.orders", True),
+        ("C.orders", False),
+        ("C.B.orders", True),
+        ("B.", False),
+        ("Bx.orders", False),
+    ],
 )
 def test_what_comes_from_the_target_is_not_copied_back(topic: str, circle: bool) -> None:
     assert DEFAULT.comes_from_target(topic) is circle

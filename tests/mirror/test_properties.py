@@ -67,7 +67,9 @@ def test_names_that_change_nothing_are_listed_with_the_reason() -> None:
 
 
 def test_seconds_are_none_where_it_is_not_done() -> None:
-    flow = parse_mirrors({**TWO, "refresh.topics.enabled": "false", "sync.group.offsets.interval.seconds": "7"}).flows[0]
+    flow = parse_mirrors({**TWO, "refresh.topics.enabled": "false", "sync.group.offsets.interval.seconds": "7"}).flows[
+        0
+    ]
     assert flow.refresh_topics_s is None
     assert flow.sync_groups_s is None
     assert flow.checkpoints_s == int(DEFAULTS["emit.checkpoints.interval.seconds"])

@@ -34,10 +34,10 @@ def test_a_checkpoint_is_mirrormakers() -> None:
     assert checkpoint.value() == b"\0\0" + bytes(6) + b"\1\2" + bytes(6) + b"\1\1" + b"\0\4seen"
 
 
-@given(st.text(max_size=20), st.integers(0, 2**31 - 1), OFFSETS, st.integers(0, NONCE_END - 1), st.integers(0, 2**31 - 1))
-def test_a_pages_key_is_read_as_it_was_written(
-    topic: str, partition: int, writer: int, nonce: int, page: int
-) -> None:
+@given(
+    st.text(max_size=20), st.integers(0, 2**31 - 1), OFFSETS, st.integers(0, NONCE_END - 1), st.integers(0, 2**31 - 1)
+)
+def test_a_pages_key_is_read_as_it_was_written(topic: str, partition: int, writer: int, nonce: int, page: int) -> None:
     key = PageKey(topic, partition, writer, nonce, page)
     assert decode_page_key(key.encoded()) == key
 

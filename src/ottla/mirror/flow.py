@@ -368,13 +368,7 @@ class Flow:
                 copy = self.copies.get(tp)
                 if copy is not None and (copy.stopped is not None or copy.copied >= end):
                     del left[tp]
-            away = [tp for tp in left if tp not in self.copies]
-            if away and self._topics:
-                committed = await self.reader.committed(away)
-                for tp in away:
-                    place = committed.get(tp)
-                    if place is not None and place.offset >= left.get(tp, 0):
-                        left.pop(tp, None)
+            await self._take_out_others(left)
             await asyncio.sleep(0.05)
         await self._sync()
         await self._note()
@@ -382,6 +376,16 @@ class Flow:
             await self._groups.checkpoint()
         if self.settings.sync_groups_s is not None:
             await self._groups.commit()
+
+    async def _take_out_others(self, left: dict[TopicPartition, int]) -> None:
+        """Those that other processes have, and have copied so far by what the group has committed."""
+        mine = set(self.reader.assignment())
+        others = [tp for tp in left if tp not in mine]
+        if not others or not self._topics or self.reader.group_metadata().generation < 0:
+            return
+        for tp, place in (await self.reader.committed(others)).items():
+            if place is not None and place.offset >= left[tp] and tp not in self.copies:
+                del left[tp]
 
 
 class _AllCopied(Exception):
