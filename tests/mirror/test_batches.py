@@ -1,4 +1,4 @@
-"""Source batches made ready for a target: each is one that a broker takes, and holds the records that are to be copied."""
+"""Source batches made ready for a target: each is one that a broker takes, with the records that are to be copied."""
 
 from __future__ import annotations
 
