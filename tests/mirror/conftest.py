@@ -12,8 +12,14 @@ from tests.mirror.flows import Clusters
 
 __all__ = ["pytest_pyfunc_call"]
 
-#: A new group's first member does not wait for others, and topics come only from whoever creates them.
-PROPERTIES = {"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "false"}
+#: A new group does not wait for others, members are missed soon, topics come from whoever creates them, and what can be
+#: compacted is, at once.
+PROPERTIES = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
+    "auto.create.topics.enable": "false",
+    "log.cleaner.backoff.ms": "50",
+}
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from ottla.cli.counting import counted
 from ottla.cli.faults import FAILED, OK, USAGE, CommandFault
 from ottla.cli.numbers import port_number
 
@@ -39,8 +40,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    import asyncio
+
     from ottla import logs
-    from ottla.cli.connecting import run as run_on_loop
     from ottla.cli.property_file import read_properties
     from ottla.mirror.properties import PropertyFault, parse_mirrors
 
@@ -49,29 +51,49 @@ def run(options: argparse.Namespace) -> int:
         mirrors = parse_mirrors(read_properties(options.config), options.clusters)
     except PropertyFault as fault:
         raise CommandFault(f"{options.config}: {fault}", USAGE) from fault
-    return run_on_loop(_mirror(options, mirrors))
+    return asyncio.run(_until_stopped(options, mirrors))
+
+
+async def _until_stopped(options: argparse.Namespace, mirrors: Mirrors) -> int:
+    """A signal ends it in order, as a broker."""
+    import asyncio
+
+    from ottla.app import stopped_by_signals
+
+    stop = asyncio.ensure_future(stopped_by_signals().wait())
+    work = asyncio.ensure_future(_mirror(options, mirrors))
+    try:
+        await asyncio.wait({stop, work}, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            return work.result()
+        work.cancel()
+        await asyncio.wait({work})
+        if not work.cancelled():
+            return work.result()
+        return OK
+    finally:
+        stop.cancel()
 
 
 async def _mirror(options: argparse.Namespace, mirrors: Mirrors) -> int:
     import asyncio
 
     from ottla import logs
-    from ottla.cli.connecting import explained
     from ottla.mirror.flow import Flow
 
     log = logs.logger("mirror")
     for name, reason in mirrors.without_effect.items():
         log.info("a property has no effect", property=name, why=reason)
+    await _reach_all(mirrors)
     flows = [Flow(settings) for settings in mirrors.flows]
     endpoint = await _serve_metrics(options, flows)
     names = ", ".join(flow.settings.name for flow in flows)
     for flow in flows:
         flow.on_started = lambda: _started(names) if all(one.started for one in flows) else None
     try:
-        with explained():
-            async with asyncio.TaskGroup() as group:
-                for flow in flows:
-                    group.create_task(flow.run(exit_at_end=options.exit_at_end))
+        async with asyncio.TaskGroup() as group:
+            for flow in flows:
+                group.create_task(_explained(flow, exit_at_end=options.exit_at_end))
     except* CommandFault as faults:
         raise _first(faults) from None
     finally:
@@ -79,8 +101,27 @@ async def _mirror(options: argparse.Namespace, mirrors: Mirrors) -> int:
             await endpoint.close()
     stopped = [why for flow in flows for why in flow.stopped]
     if stopped:
-        raise CommandFault(f"{len(stopped)} partitions could not be copied: {stopped[0]}", FAILED)
+        raise CommandFault(f"{counted(len(stopped), 'partition')} could not be copied: {stopped[0]}", FAILED)
     return OK
+
+
+async def _explained(flow: Flow, *, exit_at_end: bool) -> None:
+    from ottla.cli.connecting import explained
+
+    with explained():
+        await flow.run(exit_at_end=exit_at_end)
+
+
+async def _reach_all(mirrors: Mirrors) -> None:
+    """Whoever starts it hears at once that one of the clusters is not there; later the flows are patient."""
+    from ottla.cli.connecting import explained, reach
+    from ottla.client.admin.admin import Admin
+
+    sides = [side for flow in mirrors.flows for side in (flow.source_admin, flow.target_admin)]
+    for side in {one["bootstrap.servers"]: one for one in sides}.values():
+        with explained():
+            async with Admin(side) as admin:
+                await reach(admin.cluster)
 
 
 def _first(faults: BaseExceptionGroup[Any]) -> BaseException:

@@ -35,6 +35,8 @@ _MIRRORS_IDS: Final = 1 << 62
 #: How far copies have come is committed, and noted in the topics of syncs and of pairs, so often.
 SYNC_SECONDS: Final = 1.0
 NOTE_SECONDS: Final = 5.0
+#: Topics that the target could not take are tried again after so long.
+AGAIN_SECONDS: Final = 5.0
 #: A member that gives partitions up waits so long for what is on its way: others would wait for it.
 DRAIN_SECONDS_MAX: Final = 10.0
 #: A wait for something to be fetched; then the group is attended to again.
@@ -88,7 +90,7 @@ class Flow:
             self.started = True
             self.on_started()
             if self.settings.sync_configs_s is not None:
-                await self._follower.sync_configs()
+                await self._tried(self._follower.sync_configs)
             async with asyncio.TaskGroup() as group:
                 for seconds, work in self._regular():
                     group.create_task(self._every(seconds, work))
@@ -115,12 +117,16 @@ class Flow:
 
     async def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         while True:
-            await asyncio.sleep(seconds)
-            try:
-                await work()
-            except KafkaError as error:
-                what = work.__name__.strip("_").replace("_", " ")
-                self._log.warning_limited("this could not be done, and is tried again", what, what=what, why=str(error))
+            soon = work == self._refresh_topics and self._follower.incomplete
+            await asyncio.sleep(min(seconds, AGAIN_SECONDS) if soon else seconds)
+            await self._tried(work)
+
+    async def _tried(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        try:
+            await work()
+        except KafkaError as error:
+            what = work.__name__.strip("_").replace("_", " ")
+            self._log.warning_limited("this could not be done, and is tried again", what, what=what, why=str(error))
 
     async def _open(self) -> None:
         settings, policy = self.settings, self.policy

@@ -19,7 +19,13 @@ from ottla.client.admin.results import (
     NewTopic,
     TopicDescription,
 )
-from ottla.client.errors import InvalidReplicationFactor, KafkaError, SomeFailed, TopicAlreadyExists
+from ottla.client.errors import (
+    InvalidReplicationFactor,
+    KafkaError,
+    SomeFailed,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
 from ottla.logs import logger
 from ottla.mirror.properties import FlowSettings
 
@@ -41,6 +47,8 @@ class TopicFollower:
         self._one_at_a_time = asyncio.Lock()
         #: Partitions that the target is known to have, by the source's topic.
         self._there: dict[str, int] = {}
+        #: Whether the target refused some topic or partition: that is tried again soon.
+        self.incomplete = False
         self._log = logger("mirror").bind(flow=settings.name)
 
     def copies(self, topic: str) -> bool:
@@ -56,6 +64,7 @@ class TopicFollower:
         wanted = {name: one for name, one in described.items() if self.copies(name)}
         async with self._one_at_a_time:
             await self._have(wanted)
+        self.incomplete = any(self._there.get(name) != len(one.partitions) for name, one in wanted.items())
         return {name: self._there[name] for name in wanted if name in self._there}
 
     async def follow(self, topic: str) -> None:
@@ -146,9 +155,7 @@ class TopicFollower:
                 described = await admin.describe_configs(some)
             except SomeFailed as error:
                 described = error.results
-            except KafkaError as error:
-                if error.retriable:
-                    raise
+            except UnknownTopicOrPartition:  # one that has just come or gone
                 continue
             for resource, entries in described.items():
                 found[resource.name] = {
