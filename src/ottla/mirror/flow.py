@@ -41,6 +41,8 @@ AGAIN_SECONDS: Final = 5.0
 DRAIN_SECONDS_MAX: Final = 10.0
 #: A wait for something to be fetched; then the group is attended to again.
 POLL_MS: Final = 1_000
+#: A fetch that waits for partitions whose copies are at the end holds up the others of its broker.
+FETCH_WAIT_MS: Final = 100
 #: New partitions are noticed as new topics are, but within a minute at least, as they carry a topic's new records.
 METADATA_MS_MAX: Final = 60_000
 
@@ -133,6 +135,7 @@ class Flow:
         source_settings: dict[str, Any] = {
             "metadata.max.age.ms": METADATA_MS_MAX,
             "client.id": "ottla-mirror",
+            "fetch.max.wait.ms": FETCH_WAIT_MS,
             **settings.source_consumer,
             "group.id": self.group,
             "enable.auto.commit": False,
@@ -328,6 +331,8 @@ class Flow:
     async def _note(self) -> None:
         for copy in list(self.copies.values()):
             await copy.note_reached()
+        if self._topics and self.reader.group_metadata().generation < 0:
+            self._log.warning_limited("this process is no member of the group yet", group=self.group, interval_s=60.0)
         lags = self.lags()
         behind = [one.lag for one in lags if one.lag is not None]
         self._log.info(
