@@ -29,6 +29,7 @@ OTHERS: Final = {
     "javahash.py": "Java's hash of a text, over its UTF-16",
     "java_properties.py": "text: \\uXXXX",
     "testing/sim/observation.py": "a batch's head, read apart from the code that is looked at",
+    "mirror/record_forms.py": "records of mirrors' own topics: docs/formats/mirror-topics.md",
     "model.py": "the version's bits and the dashes of a UUID",
     "ports/real/entropy.py": "a number out of random bytes",
     "ports/real/process_child.py": "the pipe between the loop and its worker process",

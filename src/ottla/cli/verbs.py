@@ -39,6 +39,7 @@ VERBS = (
     ("znode get", "znode.get", "print the data of a znode"),
     ("log dump", "log.dump", "print and check files of a log directory"),
     ("log import", "log.importing", "produce records from files of a log directory"),
+    ("mirror", "mirror", "copy topics into another cluster, as MirrorMaker 2 does"),
     ("perf produce", "perf.produce", "measure how fast records are taken"),
     ("perf consume", "perf.consume", "measure how fast records are read"),
     ("profile add", "profile.add", "name a cluster, with its addresses and settings"),

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.client.errors import CorruptRecords, KafkaError, SerializationFailed
 from ottla.client.records import ConsumerRecord
 from ottla.client.serializers import Deserializer
 from ottla.model import NO_BROKER, NO_EPOCH, TopicPartition
 from ottla.records.aborted import AbortedTransactions
-from ottla.records.batch import BatchHeader, Readable, parse_header
+from ottla.records.batch import BatchHeader, Readable, iterate, parse_header
 from ottla.records.errors import RecordError
 from ottla.records.record import decode_placed
 
@@ -39,6 +39,21 @@ class Chunk:
         self.size = len(buf)
         #: Transactions to leave out; None: nothing is left out.
         self.aborted = None if aborted is None else AbortedTransactions(aborted)
+
+
+class FetchedBatches(NamedTuple):
+    """Whole batches of one partition, as an answer brought them: the first may begin before what was asked for."""
+
+    partition: TopicPartition
+    #: Where the reader stood, and where it stands behind these.
+    position: int
+    next_position: int
+    records: Readable
+    #: The batches lie from here to there.
+    begin: int
+    end: int
+    #: Transactions to leave out, for a reader of committed records.
+    aborted: AbortedTransactions | None
 
 
 class AssignedPartition:
@@ -220,6 +235,18 @@ class AssignedPartition:
         if header.base_offset < position:
             return [record for record in records if record.offset >= position]
         return records
+
+    def take_batches(self) -> FetchedBatches | None:
+        """What one answer brought, undecoded; None when nothing is buffered. Raises what is wrong with it."""
+        if self._batch is not None or self._rows:
+            self._ask_again()
+        if not self.chunks:
+            return None
+        assert self.position is not None
+        chunk, begun = self.chunks.popleft(), self.position
+        for _, header in iterate(chunk.buf, chunk.pos, chunk.end):
+            self.position = max(self.position, header.next_offset)
+        return FetchedBatches(self.tp, begun, self.position, chunk.buf, chunk.pos, chunk.end, chunk.aborted)
 
     # As Arrow
 

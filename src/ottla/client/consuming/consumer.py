@@ -28,7 +28,7 @@ from ottla.client.arguments import (
     checked_timeout_ms,
     checked_timestamp,
 )
-from ottla.client.consuming.assignment import AssignedPartition
+from ottla.client.consuming.assignment import AssignedPartition, FetchedBatches
 from ottla.client.consuming.fetcher import Fetcher
 from ottla.client.consuming.group.commits import OnCommitted
 from ottla.client.consuming.group.member import GroupMember
@@ -342,6 +342,10 @@ class Consumer:
             if batch is None:
                 return
             yield batch
+
+    async def poll_batches(self, *, timeout_ms: int | None = None) -> FetchedBatches | None:
+        """Batches of one partition as they were fetched, undecoded and unchecked; None when the time is up."""
+        return await self._polled(self._reading.take_batches, timeout_ms)
 
     async def _polled(self, take: Callable[[], Taken | None], timeout_ms: int | None) -> Taken | None:
         """What `take` gives, as soon as that is anything; None when the time is up."""

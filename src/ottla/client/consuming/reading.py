@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ottla.client.admin.group_results import CommittedOffset
-from ottla.client.consuming.assignment import AssignedPartition
+from ottla.client.consuming.assignment import AssignedPartition, FetchedBatches
 from ottla.client.errors import CorruptRecords, KafkaError, LogTruncated, NoOffset, OffsetOutOfRange
 from ottla.client.records import ConsumerRecord
 from ottla.client.serializers import deserializer_for
@@ -160,6 +160,23 @@ class RecordReading:
                 self.assigned[tp] = self.assigned.pop(tp)
                 return batch
             if one.error is not None and not one.has_records:
+                fault = fault or _raised(one)
+        if fault is not None:
+            raise fault
+        return None
+
+    def take_batches(self) -> FetchedBatches | None:
+        """The same of undecoded batches."""
+        self._give_back_ahead()
+        fault: KafkaError | None = None
+        for tp, one in list(self.assigned.items()):
+            if one.paused or tp in self.held:
+                continue
+            fetched = one.take_batches()
+            if fetched is not None:
+                self.assigned[tp] = self.assigned.pop(tp)
+                return fetched
+            if one.error is not None:
                 fault = fault or _raised(one)
         if fault is not None:
             raise fault

@@ -1,0 +1,125 @@
+"""What groups have committed on the source, translated: into MirrorMaker 2's checkpoints, and into their offsets there.
+
+Each process does it for the partitions that it copies, whose pairs it has. An offset that is not copied yet waits for
+the next time; one that is translated is exact: the record there is the one that the group had to read next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ottla.client.admin.admin import Admin
+from ottla.client.admin.group_results import CommittedOffset
+from ottla.client.errors import GroupIdNotFound, KafkaError, SomeFailed
+from ottla.client.producing.producer import Producer
+from ottla.logs import logger
+from ottla.mirror.partition import PartitionCopy
+from ottla.mirror.properties import FlowSettings
+from ottla.mirror.record_forms import Checkpoint
+from ottla.model import TopicPartition
+
+Copies = Callable[[], dict[TopicPartition, PartitionCopy]]
+
+
+class GroupFollower:
+    """Of one flow."""
+
+    def __init__(
+        self, settings: FlowSettings, own_group: str, source: Admin, target: Admin, producer: Producer, copies: Copies
+    ) -> None:
+        self._settings = settings
+        self._own_group = own_group
+        self._source = source
+        self._target = target
+        self._producer = producer
+        self._copies = copies
+        #: What was last written of each group's place.
+        self._written: dict[tuple[str, TopicPartition], Checkpoint] = {}
+        self._log = logger("mirror").bind(flow=settings.name)
+
+    async def checkpoint(self) -> int:
+        """Writes checkpoints of all groups that moved; returns how many."""
+        topic = self._settings.policy.checkpoints_topic
+        fresh: dict[tuple[str, TopicPartition], Checkpoint] = {}
+        current: set[tuple[str, TopicPartition]] = set()
+        for one in await self._translated():
+            place = (one.group, TopicPartition(one.topic, one.partition))
+            current.add(place)
+            if self._written.get(place) != one:
+                fresh[place] = one
+        for one in fresh.values():
+            await self._producer.send(topic, one.value(), one.key(), partition=0)
+        await self._producer.flush()
+        self._written = {place: one for place, one in self._written.items() if place in current} | fresh
+        return len(fresh)
+
+    async def commit(self) -> int:
+        """Commits on the target for groups that have no members there; returns for how many.
+
+        A group is never moved back: it may have read on there.
+        """
+        by_group: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+        for one in await self._translated():
+            offsets = by_group.setdefault(one.group, {})
+            offsets[TopicPartition(one.topic, one.partition)] = CommittedOffset(one.downstream, one.metadata)
+        moved = 0
+        idle = await self._idle(by_group)
+        there = await self._target.list_groups_offsets({group: list(by_group[group]) for group in idle}) if idle else {}
+        for group in idle:
+            known = there.get(group, {})
+            ahead = {tp: one for tp, one in by_group[group].items() if tp not in known or known[tp].offset < one.offset}
+            if not ahead:
+                continue
+            try:
+                await self._target.alter_group_offsets(group, ahead)
+            except KafkaError as error:
+                self._log.warning_limited("a group could not be moved", group, group=group, why=str(error))
+            else:
+                moved += 1
+        return moved
+
+    async def _idle(self, groups: Iterable[str]) -> list[str]:
+        """Those without members on the target, or without existence there."""
+        wanted = list(groups)
+        if not wanted:
+            return []
+        try:
+            described = await self._target.describe_groups(wanted)
+            missing: set[str] = set()
+        except SomeFailed as error:
+            described = error.results
+            missing = {group for group, why in error.errors.items() if isinstance(why, GroupIdNotFound)}
+        except GroupIdNotFound:
+            described, missing = {}, set(wanted)
+        return [
+            group for group in wanted if group in missing or (group in described and not described[group].is_active)
+        ]
+
+    async def _translated(self) -> list[Checkpoint]:
+        copies = self._copies()
+        listed = await self._source.list_groups()
+        groups = [one.group_id for one in listed if self._takes(one.group_id)]
+        if not groups or not copies:
+            return []
+        try:
+            committed = await self._source.list_groups_offsets(groups)
+        except SomeFailed as error:
+            committed = error.results
+        return [
+            checkpoint
+            for group, offsets in committed.items()
+            for tp, place in offsets.items()
+            if (checkpoint := _translated(group, place, copies.get(tp))) is not None
+        ]
+
+    def _takes(self, group: str) -> bool:
+        return bool(group) and group != self._own_group and self._settings.groups.takes(group)
+
+
+def _translated(group: str, place: CommittedOffset, copy: PartitionCopy | None) -> Checkpoint | None:
+    if copy is None or copy.copied < 0:
+        return None
+    downstream = copy.pairs.target_of(place.offset, copy.copied, copy.end)
+    if downstream is None:
+        return None
+    return Checkpoint(group, *copy.target, place.offset, downstream, place.metadata)

@@ -1,0 +1,184 @@
+"""The pairs of all partitions of a flow, in a compacted topic of the target.
+
+A pair is written, and acknowledged, before the first record behind it goes out. So whatever ends a mirror, the
+target's end and the pairs in the topic say together which source record comes next: nothing is read again to find
+out, and it does not matter what compaction or retention have taken from the source meanwhile.
+
+A partition's pairs are kept in pages, by number. A page's key names its writer as well: whoever takes a partition over
+reads what there is, takes a number above all that it has seen, and writes all pairs anew under it, page 0 last; then
+the older writer's pages go. So what a former writer still writes (its process may have been stopped for an hour)
+replaces nothing, and pages without a page 0 are those of a writer that did not get far.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from ottla.client.admin.admin import Admin
+from ottla.client.admin.results import NewTopic
+from ottla.client.consuming.consumer import Consumer
+from ottla.client.errors import KafkaError, TopicAlreadyExists
+from ottla.client.producing.producer import Producer
+from ottla.logs import logger
+from ottla.mirror.pairs import OffsetPairs, Pair
+from ottla.mirror.record_forms import PAGE_PAIRS_MAX, BadRecord, Page, PageKey, decode_page, decode_page_key
+from ottla.model import TopicPartition
+
+log_event = logger("mirror")
+#: How long a read waits for the records that the topic's end has promised.
+READ_MS_MAX: Final = 60_000
+#: Settings of a topic whose newest records for each key are all that counts.
+COMPACTED: Final = {"cleanup.policy": "compact"}
+
+
+class RecordedPairs(NamedTuple):
+    """What the topic says of one partition."""
+
+    source_id: bytes
+    target_id: bytes
+    pairs: OffsetPairs
+    #: The target had so much when the last page was written.
+    reached: int
+
+
+class Journal:
+    """Of one flow; safe to use for several partitions at once."""
+
+    def __init__(self, topic: str, reader: Consumer, producer: Producer, admin: Admin, replication: int) -> None:
+        self.topic = topic
+        self._reader = reader
+        self._producer = producer
+        self._admin = admin
+        self._replication = replication
+        self._place = TopicPartition(topic, 0)
+        self._reading = asyncio.Lock()
+
+    async def prepare(self) -> None:
+        await compacted_topic(self._admin, self.topic, self._replication)
+
+    async def read(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionJournal]:
+        """A journal for each partition, with what was recorded."""
+        wanted = set(partitions)
+        pages: dict[TopicPartition, dict[PageKey, Page]] = {tp: {} for tp in wanted}
+        async with self._reading:
+            reader = self._reader
+            reader.assign([self._place])
+            reader.seek_to_beginning(self._place)
+            end = (await reader.end_offsets([self._place]))[self._place]
+            while await reader.position(self._place) < end:
+                for record in await reader.poll(timeout_ms=READ_MS_MAX):
+                    self._take(record.key, record.value, pages)
+        return {tp: PartitionJournal(self, tp, found) for tp, found in pages.items()}
+
+    def _take(
+        self, raw_key: bytes | None, value: bytes | None, pages: dict[TopicPartition, dict[PageKey, Page]]
+    ) -> None:
+        try:
+            key = decode_page_key(raw_key or b"")
+            found = pages.get(TopicPartition(key.topic, key.partition))
+            if found is None:
+                return
+            if value is None:
+                found.pop(key, None)
+            else:
+                found[key] = decode_page(value)
+        except BadRecord as error:
+            log_event.warning_limited("a record of the pairs' topic cannot be read", topic=self.topic, why=str(error))
+
+    async def write(self, records: Iterable[tuple[PageKey, Page | None]]) -> None:
+        """Waits until all are acknowledged."""
+        deliveries = [
+            await self._producer.send(self.topic, None if page is None else page.encoded(), key.encoded(), partition=0)
+            for key, page in records
+        ]
+        await self._producer.flush()
+        for delivery in deliveries:
+            await delivery
+
+
+class PartitionJournal:
+    """What is recorded of one partition, and the way to record more."""
+
+    def __init__(self, journal: Journal, tp: TopicPartition, found: dict[PageKey, Page]) -> None:
+        self._journal = journal
+        self._tp = tp
+        #: Keys that the topic may have of this partition.
+        self._keys = set(found)
+        self._writer = max((key.writer for key in found), default=0)
+        self._nonce = 0
+        #: How many pairs are recorded under this writer, and the last of them; None before it has written any.
+        self._saved: tuple[int, Pair, int] | None = None
+        self.recorded = _complete(found)
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether the pairs are recorded under this writer."""
+        return self._saved is not None
+
+    async def save(self, source_id: bytes, target_id: bytes, pairs: OffsetPairs, reached: int, *, nonce: int) -> None:
+        """Records all that was added since the last time; with another nonce, or other pairs, everything anew."""
+        saved = self._saved
+        goes_on = (
+            saved is not None
+            and nonce == self._nonce
+            and saved[2] == pairs.forgotten
+            and len(pairs) >= saved[0]
+            and pairs[saved[0] - 1] == saved[1]
+        )
+        if saved is None or not goes_on:
+            self._writer += 1
+            self._nonce = nonce
+            begin = 0
+        else:
+            begin = (saved[0] - 1) // PAGE_PAIRS_MAX
+        self._saved = None  # until it is acknowledged
+        count, forgotten = len(pairs), pairs.forgotten
+        last = pairs[count - 1]
+        pages = {
+            self._key(number): Page(
+                source_id,
+                target_id,
+                reached,
+                pairs.between(number * PAGE_PAIRS_MAX, (number + 1) * PAGE_PAIRS_MAX),
+            )
+            for number in range(begin, -(-count // PAGE_PAIRS_MAX))
+        }
+        self._keys |= set(pages)
+        first = pages.pop(self._key(0), None)
+        if pages:
+            await self._journal.write(pages.items())
+        if first is not None:
+            await self._journal.write([(self._key(0), first)])
+        self._saved = (count, last, forgotten)
+        gone = [key for key in self._keys if (key.writer, key.nonce) != (self._writer, self._nonce)]
+        if gone:
+            await self._journal.write((key, None) for key in gone)
+            self._keys.difference_update(gone)
+
+    def _key(self, page: int) -> PageKey:
+        return PageKey(*self._tp, self._writer, self._nonce, page)
+
+
+def _complete(found: dict[PageKey, Page]) -> RecordedPairs | None:
+    """The pages of the latest writer that has a page 0, one behind the other."""
+    begun = [(key.writer, key.nonce) for key in found if key.page == 0]
+    if not begun:
+        return None
+    latest = max(begun)
+    pages = [found[key] for key in sorted(found) if (key.writer, key.nonce) == latest]
+    pairs = OffsetPairs(pair for page in pages for pair in page.pairs)
+    return RecordedPairs(pages[-1].source_id, pages[-1].target_id, pairs, max(page.reached for page in pages))
+
+
+async def compacted_topic(admin: Admin, topic: str, replication: int) -> None:
+    """Has a compacted topic of one partition there."""
+    try:
+        await admin.create_topics([NewTopic(topic, 1, replication, dict(COMPACTED))])
+    except TopicAlreadyExists:
+        return
+    except KafkaError as error:
+        log_event.error("a topic of the mirror could not be created", topic=topic, why=str(error))
+        raise
+    log_event.info("a topic of the mirror was created", topic=topic)

@@ -1,0 +1,434 @@
+"""One partition's copy: where it goes on, what of it is on its way, and what the target's answers mean.
+
+A copy writes with a producer id that only this flow has, and with the target's offsets as sequence numbers. So a target
+takes a batch if it goes on where the log ends, and no other: `append if the end is E`. Whoever sends the same batch a
+second time (after a lost connection; or a mirror that was stopped for an hour, took itself for the owner when it woke,
+and sent what it had at hand) is answered that it is a duplicate, or refused with OUT_OF_ORDER_SEQUENCE_NUMBER, and
+nothing is written. No lease is needed for that; the group's is there to share the work.
+
+    place -> copy -> (anything unexpected) -> place again
+                 \\-> stopped, by name, where only a person can say how it goes on
+
+To place is to ask the target where it ends, and the pairs which source record comes there. Then the last record of the
+copy is compared with the source's record that it is a copy of, where that is still there: truncated logs, topics that
+were made again and records of others are found by that, and stop the copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple, Protocol
+
+from ottla.client.consuming.assignment import FetchedBatches
+from ottla.client.errors import KafkaError, NotLeaderOrFollower, UnknownTopicOrPartition, error_of
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.connections import DATA
+from ottla.client.wire.listed_offset import EARLIEST, LATEST
+from ottla.client.wire.metadata import error_code
+from ottla.client.wire.offsets import list_offsets
+from ottla.logs import logger
+from ottla.mirror.batches import Preparation, ReadyBatch, sequence_at
+from ottla.mirror.faults import CopyStopped, LostRecords, StrangeRecords
+from ottla.mirror.journal import PartitionJournal
+from ottla.mirror.pairs import OffsetPairs, Pair
+from ottla.mirror.single_fetch import record_at
+from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.generated.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ottla.records.errors import RecordError, UnsupportedMagic
+
+log_event = logger("mirror")
+#: Produce names topics by their ids from this version on.
+_BY_ID: Final = 13
+#: With zstd, and the versions before it would refuse such batches.
+_AT_LEAST: Final = 7
+_ALL_ISR: Final = -1
+#: Of one partition, unanswered: what a round trip of 20 ms takes at 400 MB/s.
+IN_FLIGHT_BYTES_MAX: Final = 8 << 20
+#: Fetched answers that wait to be copied; above it the partition is not read.
+FETCHED_MAX: Final = 2
+#: Prepared in one turn of the loop: a tenth of a millisecond, or some where batches are unpacked.
+TURN_BYTES: Final = 128 << 10
+#: Refused by what the batch is: it would be refused again.
+_FINAL: Final = frozenset(
+    {
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+    }
+)
+
+
+class Reader(Protocol):
+    """What a copy needs of the source's consumer: to read on at a place, to stop reading, and to go on with that."""
+
+    def go_on(self, tp: TopicPartition, offset: int) -> None: ...
+
+    def hold(self, tp: TopicPartition) -> None: ...
+
+    def release(self, tp: TopicPartition) -> None: ...
+
+
+class CopyWorld(NamedTuple):
+    """What all partitions of a flow share."""
+
+    source: Cluster
+    target: Cluster
+    reader: Reader
+    producer_id: int
+    isolation: int
+    #: From where a partition is copied that never was.
+    begin_at: int
+    check_crcs: bool
+    nonce: int
+    #: Has the target's topic there, with so many partitions as the source's.
+    follow: Callable[[str], Awaitable[None]]
+    #: How long to wait after so many failures in a row.
+    pause_ms: Callable[[int], int]
+
+
+class PartitionCopy:
+    def __init__(self, tp: TopicPartition, target: TopicPartition, journal: PartitionJournal, world: CopyWorld) -> None:
+        self.tp = tp
+        self.target = target
+        self._journal = journal
+        self._world = world
+        self.pairs = OffsetPairs()
+        self.source_id = self.target_id = bytes(ZERO_TOPIC_ID)
+        #: Below it the source is copied; -1 before the copy was placed.
+        self.copied = -1
+        #: Where the copy ends. Both by what is acknowledged.
+        self.end = 0
+        #: The last record that was acknowledged, in the source and in the target.
+        self.last: Pair | None = None
+        #: Why the copy does not go on; None while it does.
+        self.stopped: str | None = None
+        self.records = self.bytes = 0
+        #: Behind all that was sent: `copied <= _read`, `end <= _next`.
+        self._read = self._next = 0
+        #: Where the next fetched batches must go on: what was fetched before a place does not count.
+        self._asked = -1
+        self._fetched: deque[FetchedBatches] = deque()
+        self._on_wire: deque[ReadyBatch] = deque()
+        self._on_wire_bytes = 0
+        self._fault: Exception | None = None
+        self._news = asyncio.Event()
+        self._failures = 0
+        #: Rises with each place, so that answers to what was sent before say nothing.
+        self._placed = 0
+
+    # What the flow calls
+
+    def offer(self, fetched: FetchedBatches) -> bool:
+        """Takes what was fetched; False where no more is to be fetched now."""
+        if fetched.position == self._asked:
+            self._asked = fetched.next_position
+            self._fetched.append(fetched)
+            self._news.set()
+        return len(self._fetched) < FETCHED_MAX
+
+    def source_failed(self, error: KafkaError) -> None:
+        """The source could not be read where the copy stands: its place is looked up again."""
+        self._fail(error)
+
+    @property
+    def drained(self) -> bool:
+        return not self._fetched and not self._on_wire
+
+    async def run(self) -> None:
+        """Until it is cancelled, or stops for good."""
+        reader = self._world.reader
+        while self.stopped is None:
+            try:
+                await self._place()
+                reader.go_on(self.tp, self._read)
+                await self._copy()
+            except CopyStopped as stop:
+                self.stopped = str(stop)
+            except RecordError as error:
+                self.stopped = self._unreadable(error)
+            except KafkaError as error:
+                if error.code in _FINAL:
+                    self.stopped = f"{self.target}: the target refuses what follows {self._read} of {self.tp}: {error}"
+                else:
+                    await self._pause(error)
+        reader.hold(self.tp)
+        log_event.error("a partition is not copied any more", partition=self.tp, why=self.stopped)
+
+    async def _pause(self, error: KafkaError) -> None:
+        self._world.reader.hold(self.tp)
+        self._failures += 1
+        log_event.warning_limited("a partition is placed again", str(self.tp), partition=self.tp, why=str(error))
+        self._world.target.request_update()
+        await asyncio.sleep(self._world.pause_ms(self._failures) / 1000)
+
+    def _unreadable(self, error: RecordError) -> str:
+        if isinstance(error, UnsupportedMagic):
+            return f"{self.tp} at offset {self._read}: {error}; such records are copied by `ottla log import`"
+        return f"{self.tp} at offset {self._read}: the source has what cannot be read: {error}"
+
+    # Place
+
+    async def _place(self) -> None:
+        """Finds out where both sides stand. Raises CopyStopped where they do not fit."""
+        self._placed += 1
+        self._on_wire.clear()
+        self._on_wire_bytes = 0
+        self._fetched.clear()
+        self._fault = None
+        await self._look_up_ids()
+        limits = {code: await list_offsets(self._world.target, {self.target: code}) for code in (EARLIEST, LATEST)}
+        begin, end = (limits[code][self.target].offset for code in (EARLIEST, LATEST))
+        source = self._source_at(end)
+        if source is None:
+            source = await self._begin(end)
+        else:
+            await self._compare(begin, end)
+            source = await self._within_source(source, end)
+        self._read = self.copied = self._asked = source
+        self._next = self.end = end
+
+    async def _look_up_ids(self) -> None:
+        """The topics of both sides, and whether they are those that the pairs are about."""
+        await asyncio.gather(self._world.source.updated(), self._world.target.updated())
+        await self._world.follow(self.tp.topic)
+        source = await self._world.source.topic(self.tp.topic)
+        target = await self._world.target.topic(self.target.topic)
+        if self.target.partition >= len(target.partitions):
+            self._world.target.request_update()
+            raise UnknownTopicOrPartition(f"{self.target} is not there yet")
+        recorded = self._journal.recorded
+        if recorded is not None and not len(self.pairs):
+            self.pairs, self.end = recorded.pairs, recorded.reached
+            self.source_id, self.target_id = recorded.source_id, recorded.target_id
+        self._journal.recorded = None
+        if len(self.pairs) and _differ(self.target_id, target.topic_id):
+            log_event.warning("the copy was deleted and is made again, from the beginning", partition=self.target)
+            self.pairs, self.end = OffsetPairs(), 0
+        if len(self.pairs) and _differ(self.source_id, source.topic_id):
+            raise LostRecords(
+                f"{self.tp} was deleted and made again since it was copied: delete {self.target.topic} on the target, "
+                "and the new topic is copied from its beginning"
+            )
+        self.source_id, self.target_id = bytes(source.topic_id), bytes(target.topic_id)
+
+    def _source_at(self, end: int) -> int | None:
+        """The source offset that comes to lie at the target's end; None where nothing was ever copied."""
+        if not len(self.pairs):
+            return None
+        if end < self.end:
+            raise LostRecords(
+                f"{self.target} ends at {end}, and ended at {self.end} before: records of the copy were lost. Delete "
+                "the topic, and it is copied again"
+            )
+        found = self.pairs.source_of(end)
+        if found is None:
+            raise LostRecords(f"{self.target} ends at {end}, before everything that was copied: {self.pairs[0]}")
+        return found
+
+    async def _begin(self, end: int) -> int:
+        if end:
+            raise StrangeRecords(
+                f"{self.target} ends at {end}, and no pair says that the mirror has written any of that: delete the "
+                "topic, or leave it out by topics.exclude"
+            )
+        begin_at = self._world.begin_at
+        listed = await list_offsets(self._world.source, {self.tp: begin_at}, isolation_level=self._world.isolation)
+        source = listed[self.tp].offset
+        self.pairs = OffsetPairs([Pair(source, end)])
+        self.end = end
+        await self._record()
+        return source
+
+    async def _compare(self, begin: int, end: int) -> None:
+        """Holds the last record of the copy against the one that it is a copy of."""
+        if end <= begin or end <= self.pairs[0].target:
+            return  # nothing was copied yet, or nothing of it is left
+        copy = await record_at(self._world.target, self.target, end - 1)
+        if copy is None or copy.record.offset != end - 1:
+            return  # the cleaner has left an empty batch there
+        batch = copy.batch
+        if batch.producer_id != self._world.producer_id or batch.last_sequence != sequence_at(batch.last_offset):
+            raise StrangeRecords(
+                f"{self.target}: the batch at {batch.base_offset} was not written by this mirror, but by producer "
+                f"{batch.producer_id}. A copy has one writer: delete the topic, and it is copied again"
+            )
+        offset = self.pairs.source_of(end - 1)
+        assert offset is not None
+        original = await record_at(self._world.source, self.tp, offset)
+        if original is None or original.record.offset != offset:
+            return  # retention or compaction has taken it
+        # A target that sets times itself (LogAppendTime) has its own.
+        begin_at = 2 if batch.is_log_append_time else 1
+        if original.record[begin_at:] != copy.record[begin_at:]:
+            raise LostRecords(
+                f"{self.target} has another record at {end - 1} than {self.tp} has at {offset}, from where it was "
+                "copied: one of both lost records and got others. Delete the target's topic, and it is copied again"
+            )
+
+    async def _within_source(self, source: int, end: int) -> int:
+        """The place in the source, moved where retention has gone past it."""
+        limits = {code: await list_offsets(self._world.source, {self.tp: code}) for code in (EARLIEST, LATEST)}
+        begin, last = (limits[code][self.tp].offset for code in (EARLIEST, LATEST))
+        if source > last:
+            raise LostRecords(
+                f"{self.tp} ends at {last}, but was copied up to {source}: it lost records that the copy has. Delete "
+                f"{self.target.topic} on the target, and it is copied again"
+            )
+        if source < begin:
+            log_event.warning(
+                "records were removed at the source before they were copied",
+                partition=self.tp,
+                first=source,
+                behind=begin,
+            )
+            source = begin
+        if self.pairs.add(Pair(source, end)) or not self._journal.is_mine:
+            await self._record()
+        return source
+
+    async def _record(self) -> None:
+        await self._journal.save(self.source_id, self.target_id, self.pairs, self.end, nonce=self._world.nonce)
+
+    async def note_reached(self) -> None:
+        """Records how far the copy has come, for the next one to know what must be there."""
+        if self.copied >= 0 and self.stopped is None and self._journal.is_mine:
+            await self._record()
+
+    # Copy
+
+    async def _copy(self) -> None:
+        while True:
+            fetched = await self._next_fetched()
+            known = self._world.source.metadata.topics.get(self.tp.topic)
+            if known is not None and _differ(known.topic_id, self.source_id):
+                raise NotLeaderOrFollower(f"{self.tp} was deleted and made again")  # to place says what that means
+            preparation = Preparation(
+                self._world.producer_id,
+                self._read,
+                self._next,
+                fetched.aborted,
+                check_crcs=self._world.check_crcs,
+            )
+            pos = pause_at = fetched.begin
+            while pos < fetched.end:
+                pos = preparation.take(fetched.records, pos)
+                if pos > pause_at + TURN_BYTES:
+                    pause_at = pos
+                    await asyncio.sleep(0)
+            added = sum(self.pairs.add(pair) for pair in preparation.pairs)
+            if added:
+                await self._record()  # before anything goes out that they speak of
+            for batch in preparation.batches:
+                await self._send(batch)
+            self._read = max(preparation.source, fetched.next_position)
+            self._settle()
+
+    async def _next_fetched(self) -> FetchedBatches:
+        while True:
+            if self._fault is not None:
+                raise self._fault
+            if self._fetched:
+                self._world.reader.release(self.tp)
+                return self._fetched.popleft()
+            self._news.clear()
+            await self._news.wait()
+
+    async def _send(self, batch: ReadyBatch) -> None:
+        while self._on_wire and self._on_wire_bytes + len(batch.data) > IN_FLIGHT_BYTES_MAX and self._fault is None:
+            self._news.clear()
+            await self._news.wait()
+        cluster = self._world.target
+        leader = cluster.metadata.leader(*self.target)
+        if leader is None:
+            raise NotLeaderOrFollower(f"{self.target} has no leader now")
+        connection = cluster.connections.open(leader.leader, DATA)
+        if connection is None:
+            connection = await cluster.connections.to(leader.leader, DATA)
+        timeout_ms = cluster.settings.request_timeout_ms
+        if not connection.sendable:
+            await connection.room(timeout_ms)
+        if self._fault is not None:
+            raise self._fault
+        version = connection.version(ApiKey.PRODUCE, at_least=_AT_LEAST)
+        if self.target_id == ZERO_TOPIC_ID:
+            version = min(version, _BY_ID - 1)
+        data = [PartitionProduceData(index=self.target.partition, records=memoryview(batch.data))]
+        topic = (
+            TopicProduceData(topic_id=self.target_id) if version >= _BY_ID else TopicProduceData(name=self.target.topic)
+        )
+        topic.partition_data = data
+        request = ProduceRequest(acks=_ALL_ISR, timeout_ms=timeout_ms, topic_data=[topic])
+        future = connection.send(request, ProduceResponse, version, timeout_ms)
+        self._on_wire.append(batch)
+        self._on_wire_bytes += len(batch.data)
+        self._next = batch.target_end
+        placed = self._placed
+        future.add_done_callback(lambda done: self._answered(done, placed))
+
+    def _answered(self, future: asyncio.Future[ProduceResponse], placed: int) -> None:
+        if placed != self._placed or future.cancelled():
+            return
+        error = future.exception()
+        if error is not None:
+            self._fail(error)
+            return
+        try:
+            told = future.result().responses[0].partition_responses[0]
+        except IndexError:
+            self._fail(NotLeaderOrFollower(f"the answer says nothing about {self.target}"))
+            return
+        code = error_code(told.error_code)
+        batch = self._on_wire[0]
+        if code is not ErrorCode.NONE:
+            self._fail(error_of(told.error_code, told.error_message, about=str(self.target)))
+        elif told.base_offset > batch.target:
+            self._fail(
+                StrangeRecords(
+                    f"{self.target}: a batch for offset {batch.target} came to lie at {told.base_offset}, so somebody "
+                    "else writes there. A copy has one writer: delete the topic, and it is copied again"
+                )
+            )
+        elif told.base_offset != batch.target:
+            # It was written before, as part of what was sent then: to place finds out what is there.
+            self._fail(NotLeaderOrFollower(f"{self.target}: the batch at {batch.target} was there already"))
+        elif self._fault is None:
+            self._acknowledged(batch)
+
+    def _acknowledged(self, batch: ReadyBatch) -> None:
+        self._on_wire.popleft()
+        self._on_wire_bytes -= len(batch.data)
+        self.end = batch.target_end
+        self.copied = batch.source_end
+        self.last = Pair(batch.last_source, batch.target_end - 1)
+        self.records += batch.records
+        self.bytes += len(batch.data)
+        self._failures = 0
+        self._settle()
+        self._news.set()
+
+    def _settle(self) -> None:
+        """Where nothing is on its way, what was passed over counts as copied as well."""
+        if not self._on_wire:
+            self.copied = max(self.copied, self._read)
+
+    def _fail(self, error: BaseException) -> None:
+        if self._fault is None and isinstance(error, Exception):
+            self._fault = error
+        self._news.set()
+
+
+def _differ(one: bytes, other: bytes) -> bool:
+    """Of the ids of topics; a broker too old to say says nothing against it."""
+    return one != other and ZERO_TOPIC_ID not in {one, other}

@@ -1,0 +1,170 @@
+"""Follows the source's topics: which there are, with how many partitions and which settings, and has the target alike.
+
+Settings are those that were set for the topic itself; what it has from its brokers stays each cluster's own. A topic
+of the target that has more partitions than its source, or whose source is gone, is left as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from ottla.client.admin.admin import Admin
+from ottla.client.admin.results import (
+    ConfigChange,
+    ConfigOperation,
+    ConfigResource,
+    ConfigSource,
+    NewTopic,
+    TopicDescription,
+)
+from ottla.client.errors import (
+    InvalidReplicationFactor,
+    KafkaError,
+    SomeFailed,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
+from ottla.logs import logger
+from ottla.mirror.properties import FlowSettings
+
+log_event = logger("mirror")
+#: Topics whose settings are asked for in one request.
+TOPICS_AT_ONCE: Final = 200
+
+Configs = Mapping[str, str | None]
+
+
+class TopicFollower:
+    """Of one flow."""
+
+    def __init__(self, settings: FlowSettings, source: Admin, target: Admin) -> None:
+        self._settings = settings
+        self._policy = settings.policy
+        self._source = source
+        self._target = target
+        self._one_at_a_time = asyncio.Lock()
+        #: Partitions that the target is known to have, by the source's topic.
+        self._there: dict[str, int] = {}
+        #: Whether the target refused some topic or partition: that is tried again soon.
+        self.incomplete = False
+        self._log = logger("mirror").bind(flow=settings.name)
+
+    def copies(self, topic: str) -> bool:
+        """Whether this topic of the source belongs to the flow."""
+        policy = self._policy
+        return (
+            self._settings.topics.takes(topic) and not policy.is_internal(topic) and not policy.comes_from_target(topic)
+        )
+
+    async def refresh(self) -> dict[str, int]:
+        """The flow's topics with their numbers of partitions; the target has them then, but those that it refused."""
+        described = await self._source.describe_topics()
+        wanted = {name: one for name, one in described.items() if self.copies(name)}
+        async with self._one_at_a_time:
+            await self._have(wanted)
+        self.incomplete = any(self._there.get(name) != len(one.partitions) for name, one in wanted.items())
+        return {name: self._there[name] for name in wanted if name in self._there}
+
+    async def follow(self, topic: str) -> None:
+        """Has one topic's copy there."""
+        source = self._source.cluster.metadata.topics.get(topic)
+        known = self._target.cluster.metadata.topics.get(self._policy.remote_topic(topic))
+        if source is not None and known is not None and len(known.partitions) >= len(source.partitions):
+            return
+        async with self._one_at_a_time:
+            await self._have({topic: (await self._source.describe_topics([topic]))[topic]})
+        self._target.cluster.request_update()
+
+    async def _have(self, wanted: Mapping[str, TopicDescription]) -> None:
+        there = await self._target.describe_topics()
+        missing: dict[str, TopicDescription] = {}
+        for name, source in wanted.items():
+            copy = there.get(self._policy.remote_topic(name))
+            if copy is None:
+                missing[name] = source
+                self._there.pop(name, None)
+            elif len(copy.partitions) < len(source.partitions):
+                await self._add_partitions(name, len(source.partitions))
+            else:
+                if len(copy.partitions) > len(source.partitions):
+                    self._log.warning_once("the copy has more partitions than the original", name, topic=name)
+                self._there[name] = len(source.partitions)
+        if missing:
+            await self._create(missing)
+
+    async def _create(self, missing: Mapping[str, TopicDescription]) -> None:
+        configs = await self._configs(self._source, missing) if self._settings.sync_configs_s is not None else {}
+        for name, source in missing.items():
+            copy = self._policy.remote_topic(name)
+            new = NewTopic(copy, len(source.partitions), self._settings.replication_factor, configs.get(name, {}))
+            try:
+                await self._target.create_topics([new])
+            except TopicAlreadyExists:
+                pass
+            except InvalidReplicationFactor as error:
+                self._log.warning_limited(
+                    "a topic could not be created", copy, topic=copy, why=str(error), property="replication.factor"
+                )
+                continue
+            except KafkaError as error:
+                self._log.warning_limited("a topic could not be created", copy, topic=copy, why=str(error))
+                continue
+            else:
+                self._log.info("a topic was created", topic=copy, partitions=len(source.partitions))
+            self._there[name] = len(source.partitions)
+
+    async def _add_partitions(self, name: str, count: int) -> None:
+        copy = self._policy.remote_topic(name)
+        try:
+            await self._target.create_partitions({copy: count})
+        except KafkaError as error:
+            self._log.warning_limited("partitions could not be added", copy, topic=copy, why=str(error))
+            return
+        self._log.info("partitions were added", topic=copy, partitions=count)
+        self._there[name] = count
+
+    async def sync_configs(self) -> None:
+        """Has the copies' own settings be those of their originals, but those that stay each side's own."""
+        originals = await self._configs(self._source, list(self._there))
+        copies = await self._configs(self._target, [self._policy.remote_topic(name) for name in originals])
+        for name, wanted in originals.items():
+            copy = self._policy.remote_topic(name)
+            if copy not in copies:
+                continue
+            there = copies[copy]
+            changes = [ConfigChange(key, value) for key, value in wanted.items() if there.get(key) != value]
+            changes += [ConfigChange(key, None, ConfigOperation.DELETE) for key in there if key not in wanted]
+            if not changes:
+                continue
+            try:
+                await self._target.incremental_alter_configs({ConfigResource.topic(copy): changes})
+            except KafkaError as error:
+                self._log.warning_limited("settings could not be changed", copy, topic=copy, why=str(error))
+            else:
+                self._log.info("settings were changed", topic=copy, names=", ".join(one.name for one in changes))
+
+    async def _configs(self, admin: Admin, topics: Iterable[str]) -> dict[str, Configs]:
+        """What was set for each of these topics; those that are gone are left out."""
+        names = list(topics)
+        found: dict[str, Configs] = {}
+        for begin in range(0, len(names), TOPICS_AT_ONCE):
+            some = [ConfigResource.topic(name) for name in names[begin : begin + TOPICS_AT_ONCE]]
+            try:
+                described = await admin.describe_configs(some)
+            except SomeFailed as error:
+                described = error.results
+            except UnknownTopicOrPartition:  # one that has just come or gone
+                continue
+            for resource, entries in described.items():
+                found[resource.name] = {
+                    entry.name: entry.value
+                    for entry in entries.values()
+                    if entry.source is ConfigSource.TOPIC_CONFIG and not self._stays(entry.name)
+                }
+        return found
+
+    def _stays(self, name: str) -> bool:
+        excluded = self._settings.config_excluded
+        return excluded is not None and excluded.fullmatch(name) is not None

@@ -1,0 +1,98 @@
+"""New topics, partitions and settings reach the copy, and loops do not."""
+
+from __future__ import annotations
+
+from ottla.client.admin.admin import Admin
+from ottla.client.admin.results import ConfigChange, ConfigOperation, ConfigResource, ConfigSource
+from ottla.model import TopicPartition
+from tests.mirror.flows import Clusters, create, is_there, limits, mirror, mirroring, produce, until
+
+EVERY_SECOND = {"refresh_topics_interval_seconds": "1", "sync_topic_configs_interval_seconds": "1"}
+
+
+async def own_settings(bootstrap: str, topic: str) -> dict[str, str | None]:
+    async with Admin(bootstrap_servers=bootstrap) as admin:
+        (entries,) = (await admin.describe_configs([ConfigResource.topic(topic)])).values()
+        return {one.name: one.value for one in entries.values() if one.source is ConfigSource.TOPIC_CONFIG}
+
+
+async def change(bootstrap: str, topic: str, *changes: ConfigChange) -> None:
+    async with Admin(bootstrap_servers=bootstrap) as admin:
+        await admin.incremental_alter_configs({ConfigResource.topic(topic): changes})
+
+
+async def test_topics_and_partitions_that_come_later_are_copied(clusters: Clusters) -> None:
+    await create(clusters.source, "grow-1")
+    async with mirroring(clusters, topics="grow-.*", **EVERY_SECOND) as flow:
+        first = TopicPartition("grow-1", 0)
+        await until(lambda: first in flow.copies, "the first topic is read")
+        await create(clusters.source, "grow-2", 2)
+        async with Admin(bootstrap_servers=clusters.source) as admin:
+            await admin.create_partitions({"grow-1": 3})
+        await produce(clusters.source, "grow-1", [b"a"] * 5, partition=2)
+        await produce(clusters.source, "grow-2", [b"b"] * 6, partition=1)
+        new = {TopicPartition("grow-1", 2): 5, TopicPartition("grow-2", 1): 6}
+        await until(lambda: all(tp in flow.copies and flow.copies[tp].end == end for tp, end in new.items()), "copied")
+    assert await limits(clusters.target, "A.grow-1", 2) == (0, 5)
+    assert await limits(clusters.target, "A.grow-2", 1) == (0, 6)
+
+
+async def test_settings_of_a_topic_are_those_of_its_original(clusters: Clusters) -> None:
+    await create(clusters.source, "set", retention_ms="86400000", segment_bytes="2000000", min_insync_replicas="1")
+    await mirror(clusters, topics="set")
+    assert await own_settings(clusters.target, "A.set") == {"retention.ms": "86400000", "segment.bytes": "2000000"}
+
+    await change(
+        clusters.source,
+        "set",
+        ConfigChange("segment.bytes", None, ConfigOperation.DELETE),
+        ConfigChange("retention.ms", "172800000"),
+        ConfigChange("cleanup.policy", "compact,delete"),
+    )
+    await change(clusters.target, "A.set", ConfigChange("min.insync.replicas", "1"))
+    await mirror(clusters, topics="set")
+    assert await own_settings(clusters.target, "A.set") == {
+        "retention.ms": "172800000",
+        "cleanup.policy": "compact,delete",
+        "min.insync.replicas": "1",
+    }, "what is excluded stays what it is"
+
+
+async def test_settings_stay_each_clusters_own_where_that_is_wanted(clusters: Clusters) -> None:
+    await create(clusters.source, "unset", retention_ms="86400000")
+    await mirror(clusters, topics="unset", sync_topic_configs_enabled="false")
+    assert await own_settings(clusters.target, "A.unset") == {}
+
+
+async def test_what_was_copied_is_not_copied_back(clusters: Clusters) -> None:
+    await create(clusters.source, "loop")
+    await produce(clusters.source, "loop", [b"x"] * 3)
+    await mirror(clusters, topics=".*loop")
+    back = Clusters(clusters.target, clusters.source)
+    properties = {
+        "A_bootstrap_servers": clusters.source,
+        "B_bootstrap_servers": clusters.target,
+        "A->B_enabled": "false",
+        "B->A_enabled": "true",
+    }
+    await mirror(back, topics=".*loop", **properties)
+    assert not await is_there(clusters.source, "B.A.loop")
+    assert await limits(clusters.source, "loop") == (0, 3)
+
+
+async def test_by_the_identity_policy_the_copy_has_the_same_name(clusters: Clusters) -> None:
+    await create(clusters.source, "same")
+    await produce(clusters.source, "same", [b"x"] * 3)
+    await mirror(clusters, topics="same", replication_policy_class="IdentityReplicationPolicy")
+    assert await limits(clusters.target, "same") == (0, 3)
+
+
+async def test_a_topic_is_copied_from_its_end_on_where_that_is_asked_for(clusters: Clusters) -> None:
+    await create(clusters.source, "end")
+    await produce(clusters.source, "end", [b"old"] * 3)
+    tp = TopicPartition("end", 0)
+    async with mirroring(clusters, topics="end", A_consumer_auto_offset_reset="latest") as flow:
+        await until(lambda: tp in flow.copies and flow.copies[tp].copied == 3, "placed at the end")
+        await produce(clusters.source, "end", [b"new"] * 2)
+        await until(lambda: flow.copies[tp].end == 2, "copied")
+    assert await limits(clusters.target, "A.end") == (0, 2)

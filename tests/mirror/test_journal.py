@@ -1,0 +1,121 @@
+"""The pairs' topic: what is recorded is read again, by whoever writes last, in spite of what others write late."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from ottla.client.admin.admin import Admin
+from ottla.client.consuming.consumer import Consumer
+from ottla.client.producing.producer import Producer
+from ottla.mirror.journal import Journal, PartitionJournal
+from ottla.mirror.pairs import OffsetPairs, Pair
+from ottla.mirror.record_forms import PAGE_PAIRS_MAX
+from ottla.model import TopicPartition
+from tests.mirror.flows import Clusters, records_of
+
+SOURCE, TARGET = b"s" * 16, b"t" * 16
+PLACE = TopicPartition("orders", 3)
+_names = (f"pairs-{number}.internal" for number in itertools.count())
+
+
+@asynccontextmanager
+async def opened(clusters: Clusters, topic: str) -> AsyncIterator[Journal]:
+    settings = {"bootstrap.servers": clusters.target}
+    async with (
+        Consumer(settings, auto_offset_reset="earliest") as reader,
+        Producer(settings, linger_ms=0) as producer,
+        Admin(settings) as admin,
+    ):
+        journal = Journal(topic, reader, producer, admin, 1)
+        await journal.prepare()
+        yield journal
+
+
+async def one(journal: Journal, place: TopicPartition = PLACE) -> PartitionJournal:
+    return (await journal.read([place]))[place]
+
+
+def many(count: int) -> OffsetPairs:
+    return OffsetPairs(Pair(3 * number, number) for number in range(count))
+
+
+async def test_pairs_of_several_pages_are_read_again(clusters: Clusters) -> None:
+    topic = next(_names)
+    async with opened(clusters, topic) as journal:
+        written = await one(journal)
+        assert written.recorded is None
+        pairs = many(2 * PAGE_PAIRS_MAX + 5)
+        await written.save(SOURCE, TARGET, pairs, 17, nonce=1)
+        for number in range(len(pairs), len(pairs) + 2 * PAGE_PAIRS_MAX, 100):
+            pairs.add(Pair(9 * number, number))
+            await written.save(SOURCE, TARGET, pairs, number, nonce=1)
+        other = await one(journal, TopicPartition("orders", 4))
+        found = (await one(journal)).recorded
+    assert other.recorded is None
+    assert found is not None
+    assert list(found.pairs) == list(pairs)
+    assert (found.source_id, found.target_id) == (SOURCE, TARGET)
+    assert found.reached == number
+
+
+async def test_only_the_last_page_is_written_again(clusters: Clusters) -> None:
+    topic = next(_names)
+    async with opened(clusters, topic) as journal:
+        written = await one(journal)
+        pairs = many(3 * PAGE_PAIRS_MAX + 1)
+        await written.save(SOURCE, TARGET, pairs, 0, nonce=1)
+        before = len(await records_of(clusters.target, topic))
+        pairs.add(Pair(10**6, 10**5))
+        await written.save(SOURCE, TARGET, pairs, 0, nonce=1)
+    assert len(await records_of(clusters.target, topic)) == before + 1
+
+
+async def test_a_former_writer_that_wakes_changes_nothing(clusters: Clusters) -> None:
+    topic = next(_names)
+    async with opened(clusters, topic) as journal:
+        former = await one(journal)
+        pairs = many(4)
+        await former.save(SOURCE, TARGET, pairs, 4, nonce=1)
+        later = await one(journal)
+        assert later.recorded is not None
+        taken = OffsetPairs(later.recorded.pairs)
+        taken.add(Pair(100, 50))
+        await later.save(SOURCE, TARGET, taken, 51, nonce=2)
+        pairs.add(Pair(90, 50))
+        await former.save(SOURCE, TARGET, pairs, 51, nonce=1)
+        found = (await one(journal)).recorded
+    assert found is not None
+    assert list(found.pairs) == list(taken)
+
+
+async def test_pages_without_a_first_one_do_not_count(clusters: Clusters) -> None:
+    """Whoever takes a partition over writes page 0 last: without it the writer did not come so far."""
+    topic = next(_names)
+    async with opened(clusters, topic) as journal:
+        written = await one(journal)
+        await written.save(SOURCE, TARGET, many(4), 4, nonce=1)
+        key, value = [(record.key, record.value) for record in await records_of(clusters.target, topic)][-1]
+        other = bytearray(key)
+        other[-4:] = (1).to_bytes(4)  # the page
+        other[-20:-12] = (9).to_bytes(8)  # the writer
+        async with Producer(bootstrap_servers=clusters.target) as producer:
+            await producer.send_and_wait(topic, value, bytes(other))
+            await producer.send_and_wait(topic, b"what is this", b"no key")
+        found = (await one(journal)).recorded
+    assert found is not None
+    assert len(found.pairs) == 4
+
+
+async def test_a_plan_that_changes_is_written_anew(clusters: Clusters) -> None:
+    topic = next(_names)
+    async with opened(clusters, topic) as journal:
+        written = await one(journal)
+        pairs = many(PAGE_PAIRS_MAX + 10)
+        await written.save(SOURCE, TARGET, pairs, 0, nonce=1)
+        pairs.add(Pair(10**6, 5))
+        await written.save(SOURCE, TARGET, pairs, 0, nonce=1)
+        found = (await one(journal)).recorded
+    assert found is not None
+    assert list(found.pairs) == [*many(5), Pair(10**6, 5)]
