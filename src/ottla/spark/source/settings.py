@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -62,6 +63,8 @@ MAX_RECORDS: Final = "maxRecordsPerPartition"
 POLL_TIMEOUT: Final = "kafkaConsumer.pollTimeoutMs"
 GROUP_PREFIX: Final = "groupIdPrefix"
 PUSHDOWN: Final = "ottla.pushdown"
+DIRECT: Final = "ottla.direct"
+DIRECT_DIRS: Final = "ottla.direct.dirs"
 
 #: Settings of the Kafka source that stand for nothing here: the client tries again within its own time-outs.
 _PASSED_OVER: Final = ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs")
@@ -70,7 +73,7 @@ _KNOWN: Final = (
     *(STARTING_OFFSETS, ENDING_OFFSETS, _BY_TIMESTAMP, _TIMESTAMP, _TIME_STRATEGY),
     *(_ENDING_BY_TIMESTAMP, _ENDING_TIMESTAMP, COLUMNS_OPTION, INCLUDE_HEADERS, FAIL_ON_DATA_LOSS),
     *(MAX_OFFSETS, MIN_OFFSETS, MAX_BYTES, MAX_DELAY, MIN_PARTITIONS, MAX_RECORDS),
-    *(POLL_TIMEOUT, GROUP_PREFIX, PUSHDOWN, *_PASSED_OVER),
+    *(POLL_TIMEOUT, GROUP_PREFIX, PUSHDOWN, DIRECT, DIRECT_DIRS, *_PASSED_OVER),
 )
 
 #: Spark's own default for it is `spark.network.timeout`, which is this.
@@ -132,6 +135,9 @@ class SourceSettings:
     #: Where progress is committed; None: nowhere.
     group: str | None
     pushdown: bool
+    #: Segment files are read where a task sees them, in these directories; none: the leader's own.
+    direct: bool
+    direct_dirs: tuple[str, ...]
 
     def consumer(self) -> ConsumerSettings:
         return parsed_client_settings(ConsumerSettings, self.client)
@@ -162,6 +168,8 @@ def source_settings(given: Mapping[str, Any], *, stream: bool) -> SourceSettings
         max_delay_ms=_delay_ms(options),
         group=group,
         pushdown=yes_or_no(options, PUSHDOWN, False),
+        direct=yes_or_no(options, DIRECT, False),
+        direct_dirs=_directories(options),
     )
     _check_together(settings)
     settings.consumer()
@@ -276,6 +284,21 @@ def _delay_ms(options: Mapping[str, str]) -> int:
         return int(word) if word.isdecimal() else duration_ms(word.replace("min", "m"))
     except ValueError as error:
         raise OptionError(f"{MAX_DELAY}: {error}") from None
+
+
+def _directories(options: Mapping[str, str]) -> tuple[str, ...]:
+    text = options.get(DIRECT_DIRS.lower())
+    if text is None:
+        return ()
+    if not yes_or_no(options, DIRECT, False):
+        raise OptionError(f"{DIRECT_DIRS} says which log directories are read: set {DIRECT}=true with it")
+    found = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    for name in found:
+        if not os.path.isabs(name):
+            raise OptionError(f"{DIRECT_DIRS}: {name} must begin at the root: tasks have working folders of their own")
+    if not found:
+        raise OptionError(f"{DIRECT_DIRS} names no directory")
+    return found
 
 
 def _group_of(prefix: str, subscription: Subscription) -> str:
