@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql.datasource import InputPartition
 
+from ottla.spark.source.decoding import Decoding
 from ottla.spark.source.direct.reading import direct_reading
 from ottla.spark.source.links import link
 from ottla.spark.source.loss import LossPolicy
@@ -21,4 +22,6 @@ def read_split(settings: SourceSettings, split: Split | InputPartition | None) -
         way = link(settings.client)
         loss = LossPolicy(fail=settings.fail_on_data_loss)
         files = direct_reading(way, split, settings.direct_dirs) if settings.direct else None
-        yield from RangeReader(way, split, settings.columns, loss, settings.poll_timeout_ms, files).batches()
+        decoding = Decoding(settings, split.tp)
+        reader = RangeReader(way, split, decoding.read, loss, settings.poll_timeout_ms, files)
+        yield from map(decoding.decoded, reader.batches())
