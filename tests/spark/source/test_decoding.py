@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ from tests.spark.source.conftest import Fill
 
 import ottla.spark
 from ottla.client.sync import Producer
+from ottla.formats import encoder
 from ottla.spark import OptionError
 from ottla.spark.source.columns import as_spark_wants
 from ottla.spark.source.errors import ReadFailed
@@ -155,6 +158,21 @@ def test_as_from_json_does_it(spark: Any, broker: InProcessBroker, topic: str) -
     }
     assert different == {}
     assert decoded.selectExpr("sum(value.a)").collect()[0][0] == parsed.selectExpr("sum(value.a)").collect()[0][0]
+
+
+def test_a_schema_of_another_format(broker: InProcessBroker, topic: str, tmp_path: Path) -> None:
+    """What the room of formats has beside JSON, by a schema's file."""
+    pytest.importorskip("ottla.formats.avro")
+    file = tmp_path / "order.avsc"
+    fields = [{"name": "id", "type": "long"}, {"name": "tags", "type": {"type": "array", "items": "string"}}]
+    file.write_text(json.dumps({"type": "record", "name": "Order", "fields": fields}))
+    writing = encoder(f"avro:{file}", framing="plain")
+    send(broker, topic, writing.encode_one({"id": 7, "tags": ["a"]}), b"", None)
+    given = {"value_as": f"avro:{file}", "framing": "plain", "columns": "value"}
+    found = rows(settings_for(broker, topic, **given))
+    assert found == [{"value": {"id": 7, "tags": ["a"]}}, {"value": None}, {"value": None}]
+    with pytest.raises(ReadFailed, match=f"{topic}-0: the value at offset 1 cannot be decoded"):
+        rows(settings_for(broker, topic, **given, decode_mode="FAILFAST"))
 
 
 def test_a_topic_of_texts(broker: InProcessBroker, topic: str, fill: Fill) -> None:

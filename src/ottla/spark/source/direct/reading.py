@@ -20,6 +20,7 @@ process.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Coroutine
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -116,6 +117,8 @@ def _say(why: str) -> None:
 def _reading(link: Link, split: Split, directories: tuple[str, ...]) -> DirectReading | None:
     if split.topic_id == ZERO_TOPIC_ID:
         raise _Left("the brokers do not know topics by their ids")
+    if not hasattr(os, "preadv"):
+        raise _Left("this system has no positioned reads into a buffer")
     fetches = PartitionFetches(link.settings, split)
     place = link.run(lambda cluster: _in_time(_place(cluster, fetches, split, directories)))
     segments = SegmentReader(_folder(place, split))
