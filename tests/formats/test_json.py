@@ -205,6 +205,58 @@ def test_rows_that_would_run_into_each_other(texts: list[bytes]) -> None:
     assert reading.decode(values)[0].to_pylist() == [reading._read(text)[0] for text in texts]
 
 
+#: A few to a column, so that all are often written alike.
+TIMES = st.lists(
+    st.sampled_from(
+        [
+            *(
+                "2024-02-29T03:04:05Z",
+                "2024-02-29 23:59:59.123456+05:30",
+                "2024-02-29T03:04:05.1-11:00",
+                "2023-02-29T03:04:05Z",
+            ),
+            *(
+                "2024-02-29T03:04:05",
+                "1600-01-01 00:00:00.000001",
+                "2024-02-29",
+                "2024-02-30",
+                "0999-01-01",
+                "9999-12-31",
+            ),
+            *("2024-02-29T24:00:00Z", "2024-02-29T03:04:60Z", "2024-02-29T03:04:05+24:00", "2024-02-29T3:04", "", "x"),
+            *("2024-02-29T03:04:05.1234567Z", "8999-12-31T23:59:59-23:59", " 2024-02-29", "2024-02-29\n", 5, None),
+        ]
+    ),
+    max_size=3,
+)
+
+
+@given(TIMES, st.sampled_from(["TIMESTAMP", "TIMESTAMP_NTZ", "DATE"]))
+def test_both_ways_of_reading_make_the_same_of_times(times: list[Any], kind: str) -> None:
+    reading = made(f"t {kind}")
+    texts = pa.array([json.dumps({"t": time}).encode() for time in times], pa.binary())
+    values, faults = reading.decode(texts)
+    expected, expected_faults = reading._one_by_one(texts)
+    assert values.equals(expected)
+    assert faults.equals(expected_faults)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("TIMESTAMP", "2024-02-29T03:04:05.25Z"),
+        ("TIMESTAMP", "2024-02-29 03:04:05"),
+        ("TIMESTAMP_NTZ", "2024-02-29T03:04:05"),
+        ("DATE", "2024-02-29"),
+    ],
+)
+def test_times_that_are_written_alike_are_read_at_once(kind: str, text: str) -> None:
+    texts = pa.array([b'{"t": "%s"}' % text.encode(), b"{}"] * 3, pa.binary())
+    found = made(f"t {kind}")._at_once(texts)
+    assert found is not None
+    assert found.equals(made(f"t {kind}")._one_by_one(texts)[0])
+
+
 class CountingDecoder(JsonDecoder):
     rows = 0
 

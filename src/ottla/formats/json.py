@@ -26,6 +26,11 @@ from ottla.formats.settings import FormatSettings
 CORRUPT: Final = "_corrupt_record"
 #: Types of which pyarrow's reader takes just what Python's reader here takes, and makes the same of it.
 _AT_ONCE: Final = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "double", "string"})
+#: Times are read as texts, which become times at once where all are written alike, and far from a calendar's ends.
+_TIMES: Final = frozenset({"timestamp", "timestamp_ntz", "date"})
+_DAY: Final = r"^[1-8]\d{3}-\d\d-\d\d"
+_SECOND: Final = _DAY + r"[T ]\d\d:\d\d:\d\d(\.\d{1,6})?"
+_ZONED: Final = _SECOND + r"(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$"
 #: Fewer rows are not worth another try with half of them.
 _ROWS_AT_ONCE_MIN: Final = 128
 
@@ -37,7 +42,14 @@ class JsonDecoder(Decoder):
         #: What is parsed: all but the column for what cannot be.
         self._parsed = StructOf(tuple(one for one in schema.fields if not self._keeps_corrupt or one[0] != CORRUPT))
         self._convert = converter(self._parsed)
-        self._is_simple = bool(self._parsed.fields) and _reads_at_once(self._parsed)
+        self._times = frozenset(
+            name for name, kind in self._parsed.fields if isinstance(kind, Simple) and kind.name in _TIMES
+        )
+        #: As pyarrow's reader is asked for it.
+        self._lines = StructOf(
+            tuple((name, Simple("string") if name in self._times else kind) for name, kind in self._parsed.fields)
+        )
+        self._is_simple = bool(self._parsed.fields) and _reads_at_once(self._lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return JsonDecoder, (self._schema,)
@@ -141,19 +153,19 @@ class JsonDecoder(Decoder):
         if not len(rows):
             return pa.nulls(len(values), self.arrow_type)
         try:
-            table = _lines_read(rows, arrow_type_of(self._parsed))
+            table = _lines_read(rows, arrow_type_of(self._lines))
+            if table is None:
+                return None
+            columns = []
+            for field in self.arrow_type:
+                if self._keeps_corrupt and field.name == CORRUPT:
+                    columns.append(pa.nulls(len(rows), field.type))
+                    continue
+                column = table.column(field.name).combine_chunks()
+                columns.append(_times_of(column, field.type) if field.name in self._times else column)
         except pa.ArrowException:
             return None
-        if table is None:
-            return None
-        kind = self.arrow_type
-        columns = [
-            pa.nulls(len(rows), field.type)
-            if self._keeps_corrupt and field.name == CORRUPT
-            else table.column(field.name).combine_chunks()
-            for field in kind
-        ]
-        found = pa.StructArray.from_arrays(columns, fields=list(kind))
+        found = pa.StructArray.from_arrays(columns, fields=list(self.arrow_type))
         return found if rows is values else _spread(found, values)
 
 
@@ -199,6 +211,26 @@ def _lines_read(rows: Any, kind: Any) -> Any:
         ),
     )
     return table if table.num_rows == len(rows) else None
+
+
+def _times_of(texts: Any, kind: Any) -> Any:
+    """Raises ArrowInvalid where they are written in several ways, or one is no time."""
+    from pyarrow import compute
+
+    from ottla.arrow.library import pa
+
+    def all_are(pattern: str) -> bool:
+        return compute.all(compute.match_substring_regex(texts, pattern), min_count=0).as_py() is not False
+
+    if pa.types.is_date32(kind):
+        pattern, through = _DAY + "$", kind
+    elif kind.tz is not None and all_are(_ZONED):
+        pattern, through = _ZONED, kind
+    else:
+        pattern, through = _SECOND + "$", pa.timestamp("us")
+    if not all_are(pattern):
+        raise pa.ArrowInvalid("times are written in several ways")
+    return texts.cast(through).cast(kind)
 
 
 def _spread(found: Any, values: Any) -> Any:
