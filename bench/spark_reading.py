@@ -32,10 +32,16 @@ from bench.wire import create_topic, delete_topic
 from ottla.arrow.schema import DEFAULT_COLUMNS, schema_of
 from ottla.client.producing.producer import Producer
 from ottla.spark.source.columns import spark_schema
+from ottla.spark.source.direct.reading import direct_reading
+from ottla.spark.source.links import close_links, link
+from ottla.spark.source.planning import batch_splits
+from ottla.spark.source.settings import source_settings
 
 #: Two cores and four tasks, as for everything of Spark's that is measured.
 MASTER = "local[2]"
 PARTITIONS = 4
+#: A partition has some 110 MB: the segment that still grows, which is never read from files, is little of it.
+SEGMENT_BYTES = 8 * 1024 * 1024
 #: As a fetch of 1 MiB has them.
 ROWS_A_BATCH = 9_000
 NOW_US = 1_764_000_000_000_000
@@ -93,6 +99,9 @@ def _times(name: str, label: str) -> Measure:
     return Measure(name=name, label=label, unit="times", digits=2)
 
 
+SHOWN = {"source": "data source", "read": "ottla.spark.read", "direct": "ottla.spark.read from files"}
+#: Whose ceiling is whose.
+CEILINGS = {"source": "source ceiling", "read": "read ceiling", "direct": "read ceiling"}
 #: What is done with the rows: all columns thrown away, or one added up.
 WORK = {"all": ("all columns", DEFAULT_COLUMNS), "value": ("value, added up", ("value",))}
 
@@ -103,8 +112,9 @@ def _measures() -> Iterator[Measure]:
         yield from _rate(f"{work} source ceiling", f"data source, constant, {label}")
         yield from _rate(f"{work} read", f"ottla.spark.read, {label}")
         yield from _rate(f"{work} read ceiling", f"mapInArrow, constant, {label}")
+        yield from _rate(f"{work} direct", f"ottla.spark.read from files, {label}")
         yield from _rate(f"{work} connector", f"JVM connector, {label}")
-        for way, shown in (("source", "data source"), ("read", "ottla.spark.read")):
+        for way, shown in SHOWN.items():
             yield _times(f"{work} {way} gain", f"{shown} / JVM connector, {label}")
             yield _times(f"{work} {way} share", f"{shown} / constant, {label}")
 
@@ -120,7 +130,9 @@ class SparkReading:
         Goal(measure="all read gain", at_least=3.8),
         Goal(measure="value source gain", at_least=4.0),
         Goal(measure="value read gain", at_least=4.5),
-        *(Goal(measure=f"{work} source share", at_least=0.9) for work in WORK),
+        Goal(measure="all direct gain", at_least=4.8),
+        Goal(measure="value direct gain", at_least=5.5),
+        *(Goal(measure=f"{work} {way} share", at_least=0.9) for work in WORK for way in ("source", "direct")),
         *(Goal(measure=f"{work} read share", at_least=0.75) for work in WORK),
     )
 
@@ -137,8 +149,9 @@ class SparkReading:
         def take(kind: str) -> Figures:
             running = context.shared(kind)
             if kind not in filled:
-                create_topic(running.port, self.name, PARTITIONS)
+                create_topic(running.port, self.name, PARTITIONS, segment_bytes=str(SEGMENT_BYTES))
                 asyncio.run(self._fill(running))
+                self._check_files(running.port)
                 filled.add(kind)
                 self._take(spark, running.port, bool(jars))  # workers start, and Java compiles what it runs
             return self._take(spark, running.port, bool(jars))
@@ -159,6 +172,18 @@ class SparkReading:
             for _ in range(self.records // piece):
                 await producer.send_arrow(table, self.name)
 
+    def _check_files(self, port: int) -> None:
+        """Or the wire would be measured in their place."""
+        settings = source_settings(
+            {"kafka.bootstrap.servers": f"127.0.0.1:{port}", "subscribe": self.name}, stream=False
+        )
+        for split in batch_splits(settings):
+            found = direct_reading(link(settings.client), split, ())
+            if found is None:
+                raise RuntimeError(f"nothing of {split} can be read from files")
+            found.close()
+        close_links()
+
     def _take(self, spark: Any, port: int, connector: bool) -> Figures:
         kafka = {"kafka.bootstrap.servers": f"127.0.0.1:{port}", "subscribe": self.name}
         figures: dict[str, float] = {}
@@ -170,14 +195,15 @@ class SparkReading:
                 "source ceiling": partial(_loaded, spark, "constant", constant),
                 "read": partial(ottla.spark.read, spark, kafka, columns=columns),
                 "read ceiling": partial(_mapped, spark, columns, self.records),
+                "direct": partial(ottla.spark.read, spark, {**kafka, "ottla.direct": "true"}, columns=columns),
             }
             if connector:
                 ways["connector"] = partial(_loaded, spark, "kafka", kafka)
             for way, made in ways.items():
                 name = f"{work} {way}"
                 figures[name], figures[f"{name} cpu"] = self._timed(spark, work, made)
-            for way in ("source", "read"):
-                figures[f"{work} {way} share"] = figures[f"{work} {way}"] / figures[f"{work} {way} ceiling"]
+            for way, ceiling in CEILINGS.items():
+                figures[f"{work} {way} share"] = figures[f"{work} {way}"] / figures[f"{work} {ceiling}"]
                 if connector:
                     figures[f"{work} {way} gain"] = figures[f"{work} {way}"] / figures[f"{work} connector"]
         return figures

@@ -17,9 +17,9 @@ class OttlaDataSource(DataSource):  # type: ignore[misc]  # pyspark's annotation
 
     def schema(self) -> Any:
         from ottla.spark.source.columns import spark_schema
-        from ottla.spark.source.settings import columns_of
+        from ottla.spark.source.settings import columns_of, decoders_of
 
-        return spark_schema(columns_of(self.options))
+        return spark_schema(columns_of(self.options), decoders_of(self.options))
 
     def reader(self, schema: Any) -> Any:
         from ottla.spark.source.batch import batch_reader

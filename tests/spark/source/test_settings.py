@@ -131,3 +131,16 @@ def test_a_stream_has_no_end(name: str) -> None:
 def test_the_client_gets_what_begins_with_kafka() -> None:
     given = {**SERVERS, "kafka.fetch.max.bytes": 5, "topic": "x"}
     assert client_settings(given) == {"bootstrap.servers": "localhost:9092", "fetch.max.bytes": "5"}
+
+
+def test_directories_are_for_direct_reading() -> None:
+    found = source_settings({**ORDERS, "ottla.direct": "true", "ottla.direct.dirs": "/a, /b,/a"}, stream=True)
+    assert (found.direct, found.direct_dirs) == (True, ("/a", "/b"))
+    assert not source_settings(ORDERS, stream=False).direct
+    for given, said in (
+        ({"ottla.direct.dirs": "/a"}, "set ottla.direct=true with it"),
+        ({"ottla.direct": "true", "ottla.direct.dirs": "a"}, "ottla.direct.dirs: a must begin at the root"),
+        ({"ottla.direct": "true", "ottla.direct.dirs": " , "}, "ottla.direct.dirs names no directory"),
+    ):
+        with pytest.raises(OptionError, match=said):
+            source_settings({**ORDERS, **given}, stream=False)

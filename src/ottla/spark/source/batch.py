@@ -37,5 +37,6 @@ class FilteringReader(BatchReader):
 
 
 def batch_reader(schema: Any, options: Mapping[str, Any]) -> BatchReader:
-    settings = replace(source_settings(options, stream=False), columns=columns_in(schema))
+    settings = source_settings(options, stream=False)
+    settings = replace(settings, columns=columns_in(schema, settings.decoders))
     return FilteringReader(settings) if settings.pushdown else BatchReader(settings)

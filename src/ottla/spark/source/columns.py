@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types
+from pyspark.sql.pandas.types import from_arrow_type
 
+from ottla.arrow.library import pa
 from ottla.arrow.schema import HEADERS, KEY, OFFSET, PARTITION, TIMESTAMP, TIMESTAMP_TYPE, TOPIC, VALUE
 from ottla.spark.options import OptionError
+
+if TYPE_CHECKING:
+    from ottla.formats import Decoder
 
 
 @cache
@@ -29,14 +34,36 @@ def _types() -> dict[str, Any]:
     }
 
 
-def spark_schema(columns: Iterable[str]) -> Any:
+def spark_schema(columns: Iterable[str], decoders: Mapping[str, Decoder] | None = None) -> Any:
     """The schema of these columns, in their order."""
-    return types.StructType([types.StructField(name, _types()[name]) for name in columns])
+    known = _types_with(decoders or {})
+    return types.StructType([types.StructField(name, known[name]) for name in columns])
 
 
-def columns_in(schema: Any) -> tuple[str, ...]:
+def as_spark_wants(kind: Any) -> Any:
+    """An Arrow type with the names of inner fields, and the unit of times, that Spark insists on."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(one.name, as_spark_wants(one.type)) for one in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(pa.field("element", as_spark_wants(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(as_spark_wants(kind.key_type), as_spark_wants(kind.item_type))
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", tz=None if kind.tz is None else "UTC")
+    return kind
+
+
+def _decoded_type(decoder: Decoder) -> Any:
+    return from_arrow_type(decoder.arrow_type, prefer_timestamp_ntz=True)
+
+
+def _types_with(decoders: Mapping[str, Decoder]) -> dict[str, Any]:
+    return _types() | {name: _decoded_type(one) for name, one in decoders.items()}
+
+
+def columns_in(schema: Any, decoders: Mapping[str, Decoder]) -> tuple[str, ...]:
     """The columns that a schema names, which a user may have given: names and types must be ours."""
-    known = _types()
+    known = _types_with(decoders)
     for field in schema.fields:
         wanted = known.get(field.name)
         if wanted is None:

@@ -36,7 +36,7 @@ def read(
     settings = source_settings(given, stream=False)
     splits = batch_splits(settings)
     tasks = spark.range(0, len(splits), 1, max(1, len(splits)))
-    return tasks.mapInArrow(_SplitReading(settings, splits), spark_schema(settings.columns))
+    return tasks.mapInArrow(_SplitReading(settings, splits), spark_schema(settings.columns, settings.decoders))
 
 
 def reader(spark: Any) -> Any:

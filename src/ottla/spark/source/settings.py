@@ -9,14 +9,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.arrow.errors import BadColumns
-from ottla.arrow.schema import DEFAULT_COLUMNS, HEADERS, checked_columns
+from ottla.arrow.schema import DEFAULT_COLUMNS, HEADERS, KEY, VALUE, checked_columns
 from ottla.client.settings import ConsumerSettings
 from ottla.durations import duration_ms
 from ottla.model import TopicPartition
@@ -37,6 +38,9 @@ from ottla.spark.source.offsets import (
     positions_of,
     times_of,
 )
+
+if TYPE_CHECKING:
+    from ottla.formats import Decoder
 
 SUBSCRIBE: Final = "subscribe"
 SUBSCRIBE_PATTERN: Final = "subscribePattern"
@@ -62,6 +66,16 @@ MAX_RECORDS: Final = "maxRecordsPerPartition"
 POLL_TIMEOUT: Final = "kafkaConsumer.pollTimeoutMs"
 GROUP_PREFIX: Final = "groupIdPrefix"
 PUSHDOWN: Final = "ottla.pushdown"
+DIRECT: Final = "ottla.direct"
+DIRECT_DIRS: Final = "ottla.direct.dirs"
+KEY_AS: Final = "key_as"
+VALUE_AS: Final = "value_as"
+DECODE_MODE: Final = "decode_mode"
+#: What formats are told beside, under the names that their room has.
+FORMAT_SETTINGS: Final = (
+    *("schema.registry.url", "basic.auth.user.info", "http.connect.timeout.ms", "http.read.timeout.ms"),
+    *("framing", "rescue.column"),
+)
 
 #: Settings of the Kafka source that stand for nothing here: the client tries again within its own time-outs.
 _PASSED_OVER: Final = ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs")
@@ -70,7 +84,8 @@ _KNOWN: Final = (
     *(STARTING_OFFSETS, ENDING_OFFSETS, _BY_TIMESTAMP, _TIMESTAMP, _TIME_STRATEGY),
     *(_ENDING_BY_TIMESTAMP, _ENDING_TIMESTAMP, COLUMNS_OPTION, INCLUDE_HEADERS, FAIL_ON_DATA_LOSS),
     *(MAX_OFFSETS, MIN_OFFSETS, MAX_BYTES, MAX_DELAY, MIN_PARTITIONS, MAX_RECORDS),
-    *(POLL_TIMEOUT, GROUP_PREFIX, PUSHDOWN, *_PASSED_OVER),
+    *(POLL_TIMEOUT, GROUP_PREFIX, PUSHDOWN, DIRECT, DIRECT_DIRS, *_PASSED_OVER),
+    *(KEY_AS, VALUE_AS, DECODE_MODE, *FORMAT_SETTINGS),
 )
 
 #: Spark's own default for it is `spark.network.timeout`, which is this.
@@ -132,6 +147,13 @@ class SourceSettings:
     #: Where progress is committed; None: nowhere.
     group: str | None
     pushdown: bool
+    #: Segment files are read where a task sees them, in these directories; none: the leader's own.
+    direct: bool
+    direct_dirs: tuple[str, ...]
+    #: Of columns that tasks decode.
+    decoders: dict[str, Decoder]
+    #: Whether a record that cannot be decoded fails the query; otherwise it is a null.
+    fail_fast: bool
 
     def consumer(self) -> ConsumerSettings:
         return parsed_client_settings(ConsumerSettings, self.client)
@@ -162,6 +184,10 @@ def source_settings(given: Mapping[str, Any], *, stream: bool) -> SourceSettings
         max_delay_ms=_delay_ms(options),
         group=group,
         pushdown=yes_or_no(options, PUSHDOWN, False),
+        direct=yes_or_no(options, DIRECT, False),
+        direct_dirs=_directories(options),
+        decoders=_decoders(options, subscription),
+        fail_fast=_fails_fast(options),
     )
     _check_together(settings)
     settings.consumer()
@@ -263,6 +289,40 @@ def columns_of(given: Mapping[str, Any]) -> tuple[str, ...]:
         raise OptionError(f"{COLUMNS_OPTION}: {error}") from None
 
 
+def decoders_of(given: Mapping[str, Any]) -> dict[str, Decoder]:
+    """Of the columns `key` and `value`, as far as they are to be decoded."""
+    options = folded(given)
+    return _decoders(options, _subscription(options)) if options.keys() & {KEY_AS, VALUE_AS} else {}
+
+
+def _decoders(options: Mapping[str, str], subscription: Subscription) -> dict[str, Decoder]:
+    specs = {column: options[name] for column, name in ((KEY, KEY_AS), (VALUE, VALUE_AS)) if name in options}
+    beside: dict[str, Any] = {name: options[name] for name in FORMAT_SETTINGS if name in options}
+    if not specs:
+        if beside:
+            raise OptionError(f"{', '.join(sorted(beside))} is for {KEY_AS} or {VALUE_AS}: set one of them")
+        return {}
+    from ottla.formats import decoder
+    from ottla.formats.errors import FormatError
+
+    if len(subscription.topics) == 1:
+        beside["topic"] = subscription.topics[0]  # a registry names schemas after it
+    found = {}
+    for column, spec in specs.items():
+        try:
+            found[column] = decoder(spec.strip(), is_key=column == KEY, **beside)
+        except FormatError as error:
+            raise OptionError(f"{column}_as: {error}") from error
+    return found
+
+
+def _fails_fast(options: Mapping[str, str]) -> bool:
+    mode = options.get(DECODE_MODE, "PERMISSIVE").strip().upper()
+    if mode not in {"PERMISSIVE", "FAILFAST"}:
+        raise OptionError(f"{DECODE_MODE} must be PERMISSIVE or FAILFAST, not {mode!r}")
+    return mode == "FAILFAST"
+
+
 def chosen_columns(names: Iterable[str]) -> tuple[str, ...]:
     return checked_columns(list(names))
 
@@ -276,6 +336,21 @@ def _delay_ms(options: Mapping[str, str]) -> int:
         return int(word) if word.isdecimal() else duration_ms(word.replace("min", "m"))
     except ValueError as error:
         raise OptionError(f"{MAX_DELAY}: {error}") from None
+
+
+def _directories(options: Mapping[str, str]) -> tuple[str, ...]:
+    text = options.get(DIRECT_DIRS.lower())
+    if text is None:
+        return ()
+    if not yes_or_no(options, DIRECT, False):
+        raise OptionError(f"{DIRECT_DIRS} says which log directories are read: set {DIRECT}=true with it")
+    found = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    for name in found:
+        if not os.path.isabs(name):
+            raise OptionError(f"{DIRECT_DIRS}: {name} must begin at the root: tasks have working folders of their own")
+    if not found:
+        raise OptionError(f"{DIRECT_DIRS} names no directory")
+    return found
 
 
 def _group_of(prefix: str, subscription: Subscription) -> str:

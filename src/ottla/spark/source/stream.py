@@ -194,7 +194,8 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
 
 
 def stream_reader(schema: Any, options: Mapping[str, Any]) -> StreamReader:
-    return StreamReader(replace(source_settings(options, stream=True), columns=columns_in(schema)))
+    settings = source_settings(options, stream=True)
+    return StreamReader(replace(settings, columns=columns_in(schema, settings.decoders)))
 
 
 def _is_the_same_each_time(starting: Bound) -> bool:
