@@ -1,5 +1,7 @@
 """What pyproject.toml cannot say: compiled code that is built where there is a C compiler, and left out elsewhere."""
 
+from glob import glob
+
 from setuptools import Extension, setup
 
 setup(
@@ -9,10 +11,10 @@ setup(
             [f"src/ottla/native/{name}.c"],
             extra_compile_args=["-O2", "-Wall", "-Wextra"],
             py_limited_api=True,
-            depends=["src/ottla/native/crc32c.h", "src/ottla/native/varints.h"],
+            depends=sorted(glob("src/ottla/native/*.h")),
             optional=True,
         )
-        for name in ("batches", "columns", "dumped", "followed", "keys", "lane", "records")
+        for name in ("batches", "columns", "dumped", "fetch_lane", "followed", "keys", "lane", "records")
     ],
     # One build serves Python 3.11 and all that follow.
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

@@ -1,4 +1,4 @@
-"""What `lane.c`, `followed.c` and `dumped.c` know of frames and batches is what `protocol/` and `records/` say."""
+"""What compiled code knows of frames, batches and records is what `protocol/` and `records/` say."""
 
 from __future__ import annotations
 
@@ -6,90 +6,112 @@ import re
 from pathlib import Path
 
 import ottla.native
+from ottla.handlers.fetch.memo import REMEMBERED_BYTES_MAX
 from ottla.handlers.produce.lanes import LANE_FRAME_BYTES_MAX
 from ottla.protocol import fields
 from ottla.protocol.generated.catalogue import ApiKey
-from ottla.protocol.hot import produce_template
+from ottla.protocol.hot import fetch_template, produce_template
 from ottla.records import batch, plain, record
 from ottla.records.compression import NAMES, UNFOLDS_MAX
+from ottla.server.buffers import FIRST_READ_BYTES
 from ottla.server.connection import SLOTS_MAX
 from ottla.storage.dump.rising_order import OUT_OF_LINE_MAX
 
-SOURCE = Path(ottla.native.__file__).with_name("lane.c").read_text()
-OF_FOLLOWERS = Path(ottla.native.__file__).with_name("followed.c").read_text()
-OF_DUMPS = Path(ottla.native.__file__).with_name("dumped.c").read_text()
-#: Bounds of its own, which nothing outside knows.
-OWN = {"PY_SSIZE_T_CLEAN", "Py_LIMITED_API", "MSG_NOSIGNAL", "PROCESSOR_HAS_CRC32C", "crc32c_by_processor"} | {
-    "ANSWER_MAX",
-    "KEPT_MAX",
-    "TAKEN",
-    *("PUT", "WORDS_MAX", "TEXT_MIN", "TEXT_ENOUGH", "DIGITS_MAX"),
-}
+NATIVE = Path(ottla.native.__file__).parent
+SOURCES = sorted(NATIVE.glob("*.c"))
+#: Numbers that stand in a header, and so in no other file.
+SHARED = ("batch_fields.h", "frames.h", "varints.h")
+#: Such a place or size, as a number of its own.
+PLACE = re.compile(r"(?<![>.])\b(?:at|frame|batch|header|answer) \+ \d+\b|\b(?:frame|batch|header|answer)\[\d+\]")
 
 
-def defined(source: str = SOURCE) -> dict[str, str]:
-    return {name: " ".join(text.split("/*")[0].split()) for name, text in re.findall(r"#define (\w+)(.*)", source)}
+def source(name: str) -> str:
+    return (NATIVE / name).read_text()
 
 
-def expected() -> dict[str, int]:
+def defined(name: str) -> dict[str, str]:
+    """What a file defines as a number, or as a simple expression."""
+    found = re.findall(r"#define (\w+)(?: +(.+))?$", source(name), re.MULTILINE)
+    return {key: " ".join(text.split("/*")[0].split()) for key, text in found if text}
+
+
+def number(text: str) -> int:
+    return int(text.strip("()"), 0)
+
+
+def test_a_batch_s_header() -> None:
+    found = defined("batch_fields.h")
+    assert found.pop("LENGTH_MIN") == "(HEADER_SIZE - LOG_OVERHEAD)"
+    assert batch.LENGTH_MIN == batch.HEADER_SIZE - batch.LOG_OVERHEAD
+    assert {key: number(text) for key, text in found.items()} == {key: getattr(batch, key) for key in found}
+    assert batch.BASE_OFFSET_AT == 0
+
+
+def test_frames() -> None:
+    found = defined("frames.h")
     key_and_version = fields.INT16.size * 2
-    names = (
-        *("LENGTH_AT", "LEADER_EPOCH_AT", "MAGIC_AT", "CRC_AT", "ATTRIBUTES_AT", "LAST_OFFSET_DELTA_AT"),
-        *("MAX_TIMESTAMP_AT", "PRODUCER_ID_AT", "PRODUCER_EPOCH_AT", "BASE_SEQUENCE_AT", "COUNT_AT"),
-        *("HEADER_SIZE", "LOG_OVERHEAD", "MAGIC", "CODEC_MAX"),
-    )
-    return {name: getattr(batch, name) for name in names} | {
-        "LENGTH_BYTES": fields.LENGTH_BYTES,
-        "KEY_VERSION_AT": fields.LENGTH_BYTES,
-        "KEY_VERSION_BYTES": key_and_version,
-        "REQUEST_CORRELATION_AT": fields.LENGTH_BYTES + key_and_version,
-        "FIXED_HEAD": fields.REQUEST_HEAD_BYTES,
-        "CORRELATION_AT": fields.CORRELATION_AT,
-        "LOG_START_BEHIND": produce_template.LOG_START_BEHIND,
-        "COUNTED_RECORDS_MAX": plain.COUNTED_RECORDS_MAX,
-        "RECORD_BYTES_MIN": record.RECORD_BYTES_MIN,
-        "PLAIN_SIZE_MIN": plain.PLAIN_SIZE_MIN,
-        "FRAME_MAX": LANE_FRAME_BYTES_MAX,
-        "WAITING_MAX": SLOTS_MAX,
+    assert {key: found[key] for key in found if key not in {"MSG_NOSIGNAL", "TAKEN"}} == {
+        "LENGTH_BYTES": str(fields.LENGTH_BYTES),
+        "KEY_VERSION_AT": str(fields.LENGTH_BYTES),
+        "KEY_VERSION_BYTES": str(key_and_version),
+        "REQUEST_CORRELATION_AT": str(fields.LENGTH_BYTES + key_and_version),
+        "FIXED_HEAD": str(fields.REQUEST_HEAD_BYTES),
+        "CORRELATION_AT": str(fields.CORRELATION_AT),
+        "CORRELATION_END": str(fields.CORRELATION_END),
     }
 
 
-def test_its_numbers_are_those_of_python() -> None:
-    found = {name: text for name, text in defined().items() if name not in OWN}
-    texts = {name: str(number) for name, number in expected().items()}
-    texts["PLAIN_SIZE_MIN"] = "(HEADER_SIZE + RECORD_BYTES_MIN)"
-    assert found == texts
-    assert expected()["PLAIN_SIZE_MIN"] == batch.HEADER_SIZE + record.RECORD_BYTES_MIN
+def test_records() -> None:
+    assert number(defined("varints.h")["RECORD_BYTES_MIN"]) == record.RECORD_BYTES_MIN
+
+
+def test_a_lane_s_numbers() -> None:
+    found = defined("lane.c")
+    expected = {
+        "LOG_START_BEHIND": produce_template.LOG_START_BEHIND,
+        "COUNTED_RECORDS_MAX": plain.COUNTED_RECORDS_MAX,
+        "FRAME_MAX": LANE_FRAME_BYTES_MAX,
+        "WAITING_MAX": SLOTS_MAX,
+    }
+    assert {key: number(found[key]) for key in expected} == expected
+    assert found["PLAIN_SIZE_MIN"] == "(HEADER_SIZE + RECORD_BYTES_MIN)"
+    assert plain.PLAIN_SIZE_MIN == batch.HEADER_SIZE + record.RECORD_BYTES_MIN
+
+
+def test_a_fetch_lane_s_numbers() -> None:
+    found = defined("fetch_lane.c")
+    assert number(found["FETCH"]) == ApiKey.FETCH
+    assert number(found["OFFSET_BYTES"]) == fetch_template.OFFSET_BYTES
+    assert number(found["REMEMBERED_MAX"]) == REMEMBERED_BYTES_MAX
+    assert found["ANSWER_MAX"] == "(64 * 1024)"
+    assert FIRST_READ_BYTES == 64 * 1024
 
 
 def test_what_a_codec_unfolds_to() -> None:
-    (numbers,) = re.findall(r"unfolds_max\[CODEC_MAX \+ 1\] = \{([^}]*)\}", SOURCE)
-    assert [int(number) for number in numbers.split(",")] == list(UNFOLDS_MAX[: batch.CODEC_MAX + 1])
+    (numbers,) = re.findall(r"unfolds_max\[CODEC_MAX \+ 1\] = \{([^}]*)\}", source("lane.c"))
+    assert [int(one) for one in numbers.split(",")] == list(UNFOLDS_MAX[: batch.CODEC_MAX + 1])
 
 
-def test_what_it_takes_for_granted() -> None:
+def test_what_lanes_take_for_granted() -> None:
     # Attributes are compared with the codecs, and a version's first bytes with Produce's key.
     assert set(plain.PLAIN_ATTRIBUTES) == set(range(batch.CODEC_MAX + 1))
     assert ApiKey.PRODUCE == 0
-    assert batch.BASE_OFFSET_AT == 0
-
-
-def test_numbers_of_what_followers_fetch() -> None:
-    found = {name: int(text, 0) for name, text in defined(OF_FOLLOWERS).items() if name not in OWN}
-    assert found == {name: getattr(batch, name) for name in found}
-    assert batch.BASE_OFFSET_AT == 0
 
 
 def test_numbers_of_what_is_dumped() -> None:
-    found = {name: int(text.strip("()"), 0) for name, text in defined(OF_DUMPS).items() if name not in OWN}
-    assert found.pop("OUT_OF_LINE_MAX") == OUT_OF_LINE_MAX
-    (names,) = re.findall(r"codec_names\[CODEC_MAX \+ 1\] = \{([^}]*)\}", OF_DUMPS)
+    assert number(defined("dumped.c")["OUT_OF_LINE_MAX"]) == OUT_OF_LINE_MAX
+    (names,) = re.findall(r"codec_names\[CODEC_MAX \+ 1\] = \{([^}]*)\}", source("dumped.c"))
     assert [name.strip().strip('"') for name in names.split(",")] == [NAMES[codec] for codec in sorted(NAMES)]
-    assert found == {name: getattr(batch, name) for name in found}
+
+
+def test_what_a_header_defines_is_defined_nowhere_else() -> None:
+    shared = {name for header in SHARED for name in defined(header)}
+    for path in SOURCES:
+        again = shared & set(defined(path.name))
+        assert again == set(), path.name
 
 
 def test_no_place_is_written_as_a_number() -> None:
-    for source in (SOURCE, OF_FOLLOWERS):
-        body = source[source.index("static int64_t read64") :]
-        body = body[body.index("\n}\n") :]
-        assert re.findall(r"\b(?:frame|batch|answer) \+ \d+|\b(?:frame|batch|answer)\[\d+\]", body) == []
+    for path in SOURCES:
+        if '#include "batch_fields.h"' in path.read_text():
+            assert PLACE.findall(path.read_text()) == [], path.name

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from ottla.native.fetch_lane import FetchRun
     from ottla.native.lane import Run
 
 
@@ -25,6 +26,17 @@ def compiled_run() -> type[Run] | None:
     except ImportError:
         return None
     return Run
+
+
+def compiled_fetch_run() -> type[FetchRun] | None:
+    """The class that lanes of fetching connections are made by, or None where nothing is compiled."""
+    if os.environ.get("OTTLA_PURE"):
+        return None
+    try:
+        from ottla.native.fetch_lane import FetchRun
+    except ImportError:
+        return None
+    return FetchRun
 
 
 def compiled_records() -> ModuleType | None:

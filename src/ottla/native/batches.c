@@ -14,13 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "batch_fields.h"
 #include "crc32c.h"
 
-#define HEADER_SIZE 61
-#define LOG_OVERHEAD 12
-#define CRC_AT 17
-#define ATTRIBUTES_AT 21
-#define MAGIC 2
 /* A batch's memory when it is opened; it doubles as it grows. */
 #define FIRST_BYTES 4096
 
@@ -68,18 +64,6 @@ typedef struct {
 enum { DONE = 0, BAD_ARRAY, BAD_PARTITION, BAD_TIME, BAD_HEADER, TOO_LARGE, NO_MEMORY };
 
 /* -- numbers */
-
-static void put32(uint8_t *at, uint32_t number)
-{
-    for (int index = 3; index >= 0; index--, number >>= 8)
-        at[index] = (uint8_t)number;
-}
-
-static void put64(uint8_t *at, uint64_t number)
-{
-    put32(at, (uint32_t)(number >> 32));
-    put32(at + 4, (uint32_t)number);
-}
 
 static inline int64_t varint_size(uint64_t folded)
 {
@@ -264,15 +248,15 @@ static void write_header(const Open *batch)
 {
     uint8_t *at = batch->data;
     memset(at, 0, HEADER_SIZE);
-    put32(at + 8, (uint32_t)(batch->size - LOG_OVERHEAD));
-    put32(at + 12, UINT32_MAX); /* no leader epoch */
-    at[16] = MAGIC;
-    put32(at + 23, (uint32_t)(batch->count - 1));
-    put64(at + 27, (uint64_t)batch->base_time);
-    put64(at + 35, (uint64_t)batch->max_time);
-    memset(at + 43, 0xFF, 14); /* no producer, no sequence */
-    put32(at + 57, (uint32_t)batch->count);
-    put32(at + CRC_AT, crc32c(at + ATTRIBUTES_AT, (size_t)(batch->size - ATTRIBUTES_AT)));
+    put_big32(at + LENGTH_AT, (uint32_t)(batch->size - LOG_OVERHEAD));
+    put_big32(at + LEADER_EPOCH_AT, UINT32_MAX); /* none */
+    at[MAGIC_AT] = MAGIC;
+    put_big32(at + LAST_OFFSET_DELTA_AT, (uint32_t)(batch->count - 1));
+    put_big64(at + BASE_TIMESTAMP_AT, batch->base_time);
+    put_big64(at + MAX_TIMESTAMP_AT, batch->max_time);
+    memset(at + PRODUCER_ID_AT, 0xFF, COUNT_AT - PRODUCER_ID_AT); /* no producer, no sequence */
+    put_big32(at + COUNT_AT, (uint32_t)batch->count);
+    put_big32(at + CRC_AT, crc32c(at + ATTRIBUTES_AT, (size_t)(batch->size - ATTRIBUTES_AT)));
 }
 
 static int shut(Pass *pass, int32_t partition)

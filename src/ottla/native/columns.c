@@ -16,28 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "batch_fields.h"
 #include "crc32c.h"
 #include "varints.h"
-
-/* Length, attributes, two distances, two lengths and the number of headers, one byte each. */
-#define RECORD_BYTES_MIN 7
-
-/* A batch's header: where its fields are, and what its attributes mean. */
-#define LENGTH_AT 8
-#define LEADER_EPOCH_AT 12
-#define MAGIC_AT 16
-#define CRC_AT 17
-#define ATTRIBUTES_AT 21
-#define LAST_OFFSET_DELTA_AT 23
-#define BASE_TIMESTAMP_AT 27
-#define MAX_TIMESTAMP_AT 35
-#define COUNT_AT 57
-#define HEADER_SIZE 61
-#define LOG_OVERHEAD 12
-#define CODEC_MASK 0x07
-#define CODEC_MAX 4
-#define LOG_APPEND_TIME 0x08
-#define CONTROL 0x20
 
 #define MICROSECONDS 1000
 
@@ -61,22 +42,7 @@ typedef struct {
 /* One that is not sound, and one for which there is no room. */
 enum { SOUND = 0, DOUBTED, NO_ROOM };
 
-/* -- numbers */
-
-static uint16_t big16(const uint8_t *at)
-{
-    return (uint16_t)(at[0] << 8 | at[1]);
-}
-
-static uint32_t big32(const uint8_t *at)
-{
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
-static int64_t big64(const uint8_t *at)
-{
-    return (int64_t)((uint64_t)big32(at) << 32 | big32(at + 4));
-}
+/* -- text */
 
 /* Whether Arrow may take these bytes for a string: no overlong form, no surrogate, nothing above U+10FFFF. */
 static int is_utf8(const uint8_t *at, const uint8_t *end)
@@ -204,7 +170,7 @@ static int take_batch(const Batch *batch, int64_t first, int64_t until, int chec
     if (check_crcs && batch->plain && !crc_matches(header, payload.end - header))
         return DOUBTED;
     Common common = {big64(header), big64(header + BASE_TIMESTAMP_AT), big64(header + MAX_TIMESTAMP_AT), first, until,
-                     (big16(header + ATTRIBUTES_AT) & LOG_APPEND_TIME) != 0};
+                     (big16(header + ATTRIBUTES_AT) & TIMESTAMP_TYPE_LOG_APPEND) != 0};
     for (; count; count--) {
         int verdict = take_record(&common, &payload, to);
         if (verdict != SOUND)
@@ -420,7 +386,7 @@ static int is_sound(const uint8_t *header, int64_t size)
 {
     int64_t base = big64(header), last_delta = (int32_t)big32(header + LAST_OFFSET_DELTA_AT);
     int64_t count = (int32_t)big32(header + COUNT_AT), last;
-    return header[MAGIC_AT] == 2 && size >= HEADER_SIZE && (big16(header + ATTRIBUTES_AT) & CODEC_MASK) <= CODEC_MAX &&
+    return header[MAGIC_AT] == MAGIC && size >= HEADER_SIZE && (big16(header + ATTRIBUTES_AT) & COMPRESSION_MASK) <= CODEC_MAX &&
            base >= 0 && last_delta >= 0 && count >= 0 && count <= last_delta + 1 &&
            !__builtin_add_overflow(base, last_delta + 1, &last);
 }
@@ -428,7 +394,7 @@ static int is_sound(const uint8_t *header, int64_t size)
 /* Whether the batch has something to be read: 1 or 0, or -1 where Python is to judge it. */
 static int is_wanted(const Survey *survey, const uint8_t *header, int64_t size)
 {
-    int attributes = big16(header + ATTRIBUTES_AT), codec = attributes & CODEC_MASK;
+    int attributes = big16(header + ATTRIBUTES_AT), codec = attributes & COMPRESSION_MASK;
     int64_t count = (int32_t)big32(header + COUNT_AT), payload = size - HEADER_SIZE;
     int64_t last = big64(header) + (int32_t)big32(header + LAST_OFFSET_DELTA_AT);
     int idle = (attributes & CONTROL) || last < survey->first || (!count && !payload);
@@ -447,7 +413,7 @@ static int step(Survey *survey, const uint8_t *data, int64_t end, PyObject *plac
 {
     const uint8_t *header = data + survey->pos;
     int64_t left = end - survey->pos;
-    if (left > MAGIC_AT && header[MAGIC_AT] != 2)
+    if (left > MAGIC_AT && header[MAGIC_AT] != MAGIC)
         return survey->stopped = IN_DOUBT, 0;
     if (left < HEADER_SIZE)
         return survey->stopped = ENDED, 0;
@@ -463,12 +429,12 @@ static int step(Survey *survey, const uint8_t *data, int64_t end, PyObject *plac
         return survey->stopped = IN_DOUBT, 0;
     if (wanted) {
         int64_t count = (int32_t)big32(header + COUNT_AT);
-        int time_type = (big16(header + ATTRIBUTES_AT) & LOG_APPEND_TIME) != 0;
+        int time_type = (big16(header + ATTRIBUTES_AT) & TIMESTAMP_TYPE_LOG_APPEND) != 0;
         if (survey->rows && (survey->rows + count > survey->rows_max || survey->bytes + size > survey->bytes_max ||
                              time_type != survey->time_type))
             return survey->stopped = FULL, 0;
         PyObject *place = Py_BuildValue("LLiL", (long long)survey->pos, (long long)size,
-                                        big16(header + ATTRIBUTES_AT) & CODEC_MASK, (long long)count);
+                                        big16(header + ATTRIBUTES_AT) & COMPRESSION_MASK, (long long)count);
         if (place == NULL || PyList_Append(places, place) < 0) {
             Py_XDECREF(place);
             return -1;

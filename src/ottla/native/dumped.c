@@ -15,31 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "batch_fields.h"
 #include "crc32c.h"
 #include "varints.h"
 
-/* What is known here of batches is defined in `records/batch.py`; `tests/native/test_fields.py` compares the two. */
-#define HEADER_SIZE 61
-#define LOG_OVERHEAD 12
-#define LENGTH_AT 8
-#define LEADER_EPOCH_AT 12
-#define MAGIC_AT 16
-#define CRC_AT 17
-#define ATTRIBUTES_AT 21
-#define LAST_OFFSET_DELTA_AT 23
-#define BASE_TIMESTAMP_AT 27
-#define MAX_TIMESTAMP_AT 35
-#define PRODUCER_ID_AT 43
-#define PRODUCER_EPOCH_AT 51
-#define BASE_SEQUENCE_AT 53
-#define COUNT_AT 57
-#define MAGIC 2
-#define CODEC_MAX 4
-#define COMPRESSION_MASK 0x07
-#define TIMESTAMP_TYPE_LOG_APPEND 0x08
-#define TRANSACTIONAL 0x10
-#define NO_SEQUENCE (-1)
-#define OFFSET_MAX 9223372036854775806
 /* So many of the last batches say which one is out of line, should the next one be (`rising_order.py`). */
 #define OUT_OF_LINE_MAX 8
 
@@ -55,21 +34,6 @@ static const char *const codec_names[CODEC_MAX + 1] = {"none", "gzip", "snappy",
 /* A batch that the loop in Python is to look at, and one for which there is no memory. */
 enum { USUAL = 0, LEFT, FAILED };
 
-static uint16_t big16(const uint8_t *at)
-{
-    return (uint16_t)(at[0] << 8 | at[1]);
-}
-
-static uint32_t big32(const uint8_t *at)
-{
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
-static int64_t big64(const uint8_t *at)
-{
-    return (int64_t)((uint64_t)big32(at) << 32 | big32(at + 4));
-}
-
 /* -- lines: UTF-8 that grows. What is put has its room reserved. */
 
 typedef struct {
@@ -78,6 +42,7 @@ typedef struct {
 } Text;
 
 #define PUT(text, words) put(text, words, sizeof(words) - 1)
+#define PUT_NUMBER(text, words, number) (PUT(text, words), put_number(text, number))
 
 static int reserve(Text *text, size_t more)
 {
@@ -112,19 +77,6 @@ static void put_number(Text *text, int64_t number)
     if (number < 0)
         *--at = '-';
     put(text, at, (size_t)(digits + DIGITS_MAX - at));
-}
-
-static void put_codec(Text *text, int codec)
-{
-    put(text, codec_names[codec], strlen(codec_names[codec]));
-}
-
-static void put_truth(Text *text, int value)
-{
-    if (value)
-        PUT(text, "true");
-    else
-        PUT(text, "false");
 }
 
 /* What is no ASCII, or has line breaks, by way of Python's own decoder: a record's line breaks would make two lines. */
@@ -179,43 +131,55 @@ static int64_t sequence_of(const Batch *batch, int64_t offset_delta)
     return batch->base_sequence == NO_SEQUENCE ? NO_SEQUENCE : (batch->base_sequence + offset_delta) & INT32_MAX;
 }
 
+/* -- what the lines of a batch and of its records have in common */
+
+static void put_position_and_time(Text *text, const Batch *batch, int64_t time)
+{
+    PUT_NUMBER(text, " position: ", batch->position);
+    if (batch->has_log_time)
+        PUT_NUMBER(text, " LogAppendTime: ", batch->max_timestamp);
+    else
+        PUT_NUMBER(text, " CreateTime: ", time);
+}
+
+static void put_format(Text *text, const Batch *batch)
+{
+    PUT_NUMBER(text, " magic: ", MAGIC);
+    PUT(text, " compresscodec: ");
+    put(text, codec_names[batch->codec], strlen(codec_names[batch->codec]));
+}
+
+static void put_producer(Text *text, const Batch *batch)
+{
+    PUT_NUMBER(text, " producerId: ", batch->producer_id);
+    PUT_NUMBER(text, " producerEpoch: ", batch->producer_epoch);
+}
+
+static void put_transactional(Text *text, const Batch *batch)
+{
+    if (batch->is_transactional)
+        PUT(text, " isTransactional: true");
+    else
+        PUT(text, " isTransactional: false");
+}
+
 static int put_batch(Text *text, const Batch *batch)
 {
     if (reserve(text, WORDS_MAX) != USUAL)
         return FAILED;
-    PUT(text, "baseOffset: ");
-    put_number(text, batch->base_offset);
-    PUT(text, " lastOffset: ");
-    put_number(text, batch->base_offset + batch->last_offset_delta);
-    PUT(text, " count: ");
-    put_number(text, batch->count);
-    PUT(text, " baseSequence: ");
-    put_number(text, batch->base_sequence);
-    PUT(text, " lastSequence: ");
-    put_number(text, sequence_of(batch, batch->last_offset_delta));
-    PUT(text, " producerId: ");
-    put_number(text, batch->producer_id);
-    PUT(text, " producerEpoch: ");
-    put_number(text, batch->producer_epoch);
-    PUT(text, " partitionLeaderEpoch: ");
-    put_number(text, batch->leader_epoch);
-    PUT(text, " isTransactional: ");
-    put_truth(text, batch->is_transactional);
-    PUT(text, " isControl: false position: ");
-    put_number(text, batch->position);
-    if (batch->has_log_time)
-        PUT(text, " LogAppendTime: ");
-    else
-        PUT(text, " CreateTime: ");
-    put_number(text, batch->max_timestamp);
-    PUT(text, " size: ");
-    put_number(text, batch->size);
-    PUT(text, " magic: ");
-    put_number(text, MAGIC);
-    PUT(text, " compresscodec: ");
-    put_codec(text, batch->codec);
-    PUT(text, " crc: ");
-    put_number(text, batch->crc);
+    PUT_NUMBER(text, "baseOffset: ", batch->base_offset);
+    PUT_NUMBER(text, " lastOffset: ", batch->base_offset + batch->last_offset_delta);
+    PUT_NUMBER(text, " count: ", batch->count);
+    PUT_NUMBER(text, " baseSequence: ", batch->base_sequence);
+    PUT_NUMBER(text, " lastSequence: ", sequence_of(batch, batch->last_offset_delta));
+    put_producer(text, batch);
+    PUT_NUMBER(text, " partitionLeaderEpoch: ", batch->leader_epoch);
+    put_transactional(text, batch);
+    PUT(text, " isControl: false");
+    put_position_and_time(text, batch, batch->max_timestamp);
+    PUT_NUMBER(text, " size: ", batch->size);
+    put_format(text, batch);
+    PUT_NUMBER(text, " crc: ", batch->crc);
     PUT(text, " isvalid: true\n");
     return USUAL;
 }
@@ -223,31 +187,14 @@ static int put_batch(Text *text, const Batch *batch)
 static void put_record_head(Text *text, const Batch *batch, int64_t offset_delta, int64_t time, const Bytes *key,
                             const Bytes *value)
 {
-    PUT(text, "| offset: ");
-    put_number(text, batch->base_offset + offset_delta);
-    PUT(text, " position: ");
-    put_number(text, batch->position);
-    if (batch->has_log_time)
-        PUT(text, " LogAppendTime: ");
-    else
-        PUT(text, " CreateTime: ");
-    put_number(text, batch->has_log_time ? batch->max_timestamp : time);
-    PUT(text, " isvalid: true keysize: ");
-    put_number(text, key->at == NULL ? -1 : key->end - key->at);
-    PUT(text, " valuesize: ");
-    put_number(text, value->at == NULL ? -1 : value->end - value->at);
-    PUT(text, " magic: ");
-    put_number(text, MAGIC);
-    PUT(text, " compresscodec: ");
-    put_codec(text, batch->codec);
-    PUT(text, " producerId: ");
-    put_number(text, batch->producer_id);
-    PUT(text, " producerEpoch: ");
-    put_number(text, batch->producer_epoch);
-    PUT(text, " sequence: ");
-    put_number(text, sequence_of(batch, offset_delta));
-    PUT(text, " isTransactional: ");
-    put_truth(text, batch->is_transactional);
+    PUT_NUMBER(text, "| offset: ", batch->base_offset + offset_delta);
+    put_position_and_time(text, batch, time);
+    PUT_NUMBER(text, " isvalid: true keysize: ", key->at == NULL ? -1 : key->end - key->at);
+    PUT_NUMBER(text, " valuesize: ", value->at == NULL ? -1 : value->end - value->at);
+    put_format(text, batch);
+    put_producer(text, batch);
+    PUT_NUMBER(text, " sequence: ", sequence_of(batch, offset_delta));
+    put_transactional(text, batch);
     PUT(text, " headerKeys: [");
 }
 
@@ -356,7 +303,7 @@ static int read_batch(const uint8_t *at, Py_ssize_t left, const Place *place, Ba
     if (left < HEADER_SIZE || at[MAGIC_AT] != MAGIC)
         return 0;
     int32_t length = (int32_t)big32(at + LENGTH_AT);
-    if (length < HEADER_SIZE - LOG_OVERHEAD || length > left - LOG_OVERHEAD)
+    if (length < LENGTH_MIN || length > left - LOG_OVERHEAD)
         return 0;
     int attributes = big16(at + ATTRIBUTES_AT);
     *batch = (Batch){

@@ -10,35 +10,8 @@
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 
+#include "batch_fields.h"
 #include "crc32c.h"
-
-/* What is known here of batches is defined in `records/batch.py`; `tests/native/test_fields.py` compares the two. */
-#define HEADER_SIZE 61
-#define LOG_OVERHEAD 12
-#define LENGTH_AT 8
-#define LEADER_EPOCH_AT 12
-#define MAGIC_AT 16
-#define CRC_AT 17
-#define ATTRIBUTES_AT 21
-#define LAST_OFFSET_DELTA_AT 23
-#define MAX_TIMESTAMP_AT 35
-#define PRODUCER_ID_AT 43
-#define PRODUCER_EPOCH_AT 51
-#define BASE_SEQUENCE_AT 53
-#define MAGIC 2
-#define TRANSACTIONAL 0x10
-#define CONTROL 0x20
-#define OFFSET_MAX 9223372036854775806
-
-static uint32_t read32(const uint8_t *at)
-{
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
-static int64_t read64(const uint8_t *at)
-{
-    return (int64_t)((uint64_t)read32(at) << 32 | read32(at + 4));
-}
 
 /* Where the log stands: what the next batch has to fit. */
 typedef struct {
@@ -51,19 +24,19 @@ static uint32_t usual_batch(const uint8_t *batch, Py_ssize_t left, const Place *
 {
     if (left < HEADER_SIZE || batch[MAGIC_AT] != MAGIC)
         return 0;
-    int32_t length = (int32_t)read32(batch + LENGTH_AT);
-    if (length < HEADER_SIZE - LOG_OVERHEAD || length > left - LOG_OVERHEAD)
+    int32_t length = (int32_t)big32(batch + LENGTH_AT);
+    if (length < LENGTH_MIN || length > left - LOG_OVERHEAD)
         return 0;
     uint32_t size = (uint32_t)length + LOG_OVERHEAD;
-    int64_t base = read64(batch);
-    int32_t delta = (int32_t)read32(batch + LAST_OFFSET_DELTA_AT);
+    int64_t base = big64(batch);
+    int32_t delta = (int32_t)big32(batch + LAST_OFFSET_DELTA_AT);
     if (base < place->next_offset || delta < 0 || base > OFFSET_MAX - delta || base + delta > place->roll_offset
-        || size > place->room || read64(batch + MAX_TIMESTAMP_AT) > place->roll_timestamp
-        || (int32_t)read32(batch + LEADER_EPOCH_AT) != place->leader_epoch)
+        || size > place->room || big64(batch + MAX_TIMESTAMP_AT) > place->roll_timestamp
+        || (int32_t)big32(batch + LEADER_EPOCH_AT) != place->leader_epoch)
         return 0;
-    if (read64(batch + PRODUCER_ID_AT) >= 0 && batch[ATTRIBUTES_AT + 1] & (TRANSACTIONAL | CONTROL))
+    if (big64(batch + PRODUCER_ID_AT) >= 0 && batch[ATTRIBUTES_AT + 1] & (TRANSACTIONAL | CONTROL))
         return 0;
-    return crc32c(batch + ATTRIBUTES_AT, size - ATTRIBUTES_AT) == read32(batch + CRC_AT) ? size : 0;
+    return crc32c(batch + ATTRIBUTES_AT, size - ATTRIBUTES_AT) == big32(batch + CRC_AT) ? size : 0;
 }
 
 static int note(PyObject *list, PyObject *entry)
@@ -79,13 +52,13 @@ static Py_ssize_t walk_through(const uint8_t *data, Py_ssize_t size, Place *plac
     uint32_t one;
     while ((one = usual_batch(data + at, size - at, place)) != 0) {
         const uint8_t *batch = data + at;
-        long long first = read64(batch), last = first + (int32_t)read32(batch + LAST_OFFSET_DELTA_AT);
-        long long timestamp = read64(batch + MAX_TIMESTAMP_AT), producer = read64(batch + PRODUCER_ID_AT);
+        long long first = big64(batch), last = first + (int32_t)big32(batch + LAST_OFFSET_DELTA_AT);
+        long long timestamp = big64(batch + MAX_TIMESTAMP_AT), producer = big64(batch + PRODUCER_ID_AT);
         if (note(batches, Py_BuildValue("ILLL", (unsigned int)one, first, last, timestamp)) < 0)
             return -1;
         if (producer >= 0) {
-            int epoch = (int16_t)(batch[PRODUCER_EPOCH_AT] << 8 | batch[PRODUCER_EPOCH_AT + 1]);
-            int sequence = (int32_t)read32(batch + BASE_SEQUENCE_AT);
+            int epoch = (int16_t)big16(batch + PRODUCER_EPOCH_AT);
+            int sequence = (int32_t)big32(batch + BASE_SEQUENCE_AT);
             if (note(producers, Py_BuildValue("nLii", number, producer, epoch, sequence)) < 0)
                 return -1;
         }

@@ -10,62 +10,45 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VARINT_BYTES_MAX 5
-#define VARLONG_BYTES_MAX 10
-/* Length, attributes, two distances, two lengths and the number of headers, one byte each. */
-#define RECORD_BYTES_MIN 7
+#include "varints.h"
+
 /* A slot of the map: both hashes, and the offset's distance from the first one, plus one. */
 #define FIELDS 3
 #define PREFIX 0x9e
 
 /* -- keys */
 
-static int read_folded(const uint8_t **at, const uint8_t *end, int bytes_max, uint64_t *number)
+/* The key of the record that comes next; NULL without an exception where that is not sound. */
+static PyObject *read_key(Bytes *from)
 {
-    uint64_t found = 0;
-    for (int index = 0; index < bytes_max && *at < end; index++) {
-        uint8_t byte = *(*at)++;
-        found |= (uint64_t)(byte & 0x7F) << (7 * index);
-        if (byte < 0x80) {
-            *number = found;
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* The key of the record at `*at`, which then stands behind the record; NULL without an exception where it is not sound. */
-static PyObject *read_key(const uint8_t **at, const uint8_t *end)
-{
-    uint64_t size, skipped, length;
-    if (!read_folded(at, end, VARINT_BYTES_MAX, &size) || size & 1 || size >> 1 > (uint64_t)(end - *at) || size == 0)
+    int64_t size, skipped;
+    Bytes key;
+    if (!read_int(from, &size) || size < 1 || size > from->end - from->at)
         return NULL;
-    const uint8_t *inside = *at + 1, *following = *at + (size >> 1); /* behind the attributes */
-    if (!read_folded(&inside, following, VARLONG_BYTES_MAX, &skipped) ||
-        !read_folded(&inside, following, VARINT_BYTES_MAX, &skipped) ||
-        !read_folded(&inside, following, VARINT_BYTES_MAX, &length) || length > UINT32_MAX)
+    Bytes own = {from->at + 1, from->at + size}; /* behind the attributes */
+    from->at = own.end;
+    if (!read_long(&own, &skipped) || !read_int(&own, &skipped) || !read_bytes(&own, &key))
         return NULL;
-    *at = following;
-    if (length & 1)
+    if (key.at == NULL)
         return Py_NewRef(Py_None);
     /* A value and headers follow, if only their lengths. */
-    if (length >> 1 >= (uint64_t)(following - inside))
+    if (own.at == own.end)
         return NULL;
-    return PyBytes_FromStringAndSize((const char *)inside, (Py_ssize_t)(length >> 1));
+    return PyBytes_FromStringAndSize((const char *)key.at, key.end - key.at);
 }
 
-static PyObject *read_all(const uint8_t *at, const uint8_t *end, Py_ssize_t count)
+static PyObject *read_all(Bytes from, Py_ssize_t count)
 {
     PyObject *keys = PyList_New(count);
     for (Py_ssize_t index = 0; keys != NULL && index < count; index++) {
-        PyObject *key = read_key(&at, end);
+        PyObject *key = read_key(&from);
         if (key == NULL || PyList_SetItem(keys, index, key) < 0) {
             Py_CLEAR(keys);
             if (!PyErr_Occurred())
                 Py_RETURN_NONE;
         }
     }
-    if (keys != NULL && at != end) {
+    if (keys != NULL && from.at != from.end) {
         Py_DECREF(keys);
         Py_RETURN_NONE;
     }
@@ -83,7 +66,7 @@ static PyObject *read_keys(PyObject *module, PyObject *args)
     if (at < 0 || at > end || end > data.len || count < 0 || count > (end - at) / RECORD_BYTES_MIN)
         keys = Py_NewRef(Py_None);
     else
-        keys = read_all((const uint8_t *)data.buf + at, (const uint8_t *)data.buf + end, count);
+        keys = read_all((Bytes){(const uint8_t *)data.buf + at, (const uint8_t *)data.buf + end}, count);
     PyBuffer_Release(&data);
     return keys;
 }

@@ -18,51 +18,24 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include "batch_fields.h"
 #include "crc32c.h"
+#include "frames.h"
+#include "varints.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
-#ifndef MSG_NOSIGNAL
-#define MSG_NOSIGNAL 0 /* Python ignores the signal */
-#endif
+/* What is known here of answers and batches is defined in `protocol/hot/produce_template.py` and `records/` (a plain
+   batch: `records/plain.py`); `tests/native/test_fields.py` compares the two. */
 
-/* What is known here of frames and batches is defined in `protocol/fields.py`, `protocol/hot/produce_template.py` and
-   `records/` (a plain batch: `records/plain.py`); `tests/native/test_fields.py` compares the two. */
-
-/* A frame: length, API key, API version, correlation id; then what the client repeats. */
-#define LENGTH_BYTES 4
-#define KEY_VERSION_AT 4
-#define KEY_VERSION_BYTES 4
-#define REQUEST_CORRELATION_AT 8
-#define FIXED_HEAD 12
-/* An answer: its correlation id, and how far behind the batch's offset the log's start stands. */
-#define CORRELATION_AT 4
+/* How far behind the batch's offset an answer has the log's start. */
 #define LOG_START_BEHIND 16
-/* A batch: its header, and in it what is read here. */
-#define HEADER_SIZE 61
-#define LOG_OVERHEAD 12
-#define LENGTH_AT 8
-#define LEADER_EPOCH_AT 12
-#define MAGIC_AT 16
-#define CRC_AT 17
-#define ATTRIBUTES_AT 21
-#define LAST_OFFSET_DELTA_AT 23
-#define MAX_TIMESTAMP_AT 35
-#define PRODUCER_ID_AT 43
-#define PRODUCER_EPOCH_AT 51
-#define BASE_SEQUENCE_AT 53
-#define COUNT_AT 57
-#define MAGIC 2
-/* The attributes of a plain batch are a codec up to this one and nothing else; whether its log takes it, the log says. */
-#define CODEC_MAX 4
 /* Uncompressed batches of more records are not counted by the ordinary way either, which then is to look at them. */
 #define COUNTED_RECORDS_MAX 16
-/* Bytes that a record has at least, and a plain batch; and to how many a byte of a block unfolds, by codec. */
-#define RECORD_BYTES_MIN 7
+/* Bytes that a plain batch has at least; and to how many a byte of a block unfolds, by codec. */
 #define PLAIN_SIZE_MIN (HEADER_SIZE + RECORD_BYTES_MIN)
 static const uint32_t unfolds_max[CODEC_MAX + 1] = {1, 1032, 22, 255, 32768};
 /* Copying more costs more than it saves. */
@@ -75,32 +48,7 @@ static const uint32_t unfolds_max[CODEC_MAX + 1] = {1, 1032, 22, 255, 32768};
 /* Requests of a lane that may wait: SLOTS_MAX of `server/connection.py`. */
 #define WAITING_MAX 32
 
-/* What `receive` gives where it has dealt with the request itself. */
-#define TAKEN -1
-
-/* -- numbers of the wire, and the checksum */
-
-static uint32_t read32(const uint8_t *at)
-{
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
-static int64_t read64(const uint8_t *at)
-{
-    return (int64_t)((uint64_t)read32(at) << 32 | read32(at + 4));
-}
-
-static void write32(uint8_t *at, uint32_t value)
-{
-    for (int i = 3; i >= 0; i--, value >>= 8)
-        at[i] = (uint8_t)value;
-}
-
-static void write64(uint8_t *at, int64_t value)
-{
-    write32(at, (uint32_t)((uint64_t)value >> 32));
-    write32(at + 4, (uint32_t)value);
-}
+/* -- the checksum */
 
 static PyObject *checksum(PyObject *Py_UNUSED(module), PyObject *data)
 {
@@ -210,13 +158,13 @@ static int run_add(Run *run, Lane *lane, uint32_t correlation, const uint8_t *ba
     Py_INCREF((PyObject *)lane);
     request->lane = lane;
     request->size = size;
-    request->count = read32(batch + COUNT_AT);
+    request->count = big32(batch + COUNT_AT);
     request->correlation = correlation;
-    request->timestamp = read64(batch + MAX_TIMESTAMP_AT);
+    request->timestamp = big64(batch + MAX_TIMESTAMP_AT);
     request->first_offset = -1;
-    request->producer = read64(batch + PRODUCER_ID_AT);
-    request->epoch = (int16_t)(batch[PRODUCER_EPOCH_AT] << 8 | batch[PRODUCER_EPOCH_AT + 1]);
-    request->sequence = (int32_t)read32(batch + BASE_SEQUENCE_AT);
+    request->producer = big64(batch + PRODUCER_ID_AT);
+    request->epoch = (int16_t)big16(batch + PRODUCER_EPOCH_AT);
+    request->sequence = (int32_t)big32(batch + BASE_SEQUENCE_AT);
     run->idempotent += request->producer >= 0;
     memcpy(run->data + run->size, batch, size);
     run->size += size;
@@ -244,8 +192,8 @@ static PyObject *run_stamp(Run *run, PyObject *args)
     for (size_t i = 0; i < run->length; i++) {
         Request *request = &run->requests[i];
         request->first_offset = offset;
-        write64(at, offset);
-        write32(at + LEADER_EPOCH_AT, (uint32_t)epoch);
+        put_big64(at, offset);
+        put_big32(at + LEADER_EPOCH_AT, (uint32_t)epoch);
         at += request->size;
         PyObject *batch = Py_BuildValue("ILLL", (unsigned int)request->size, offset,
                                         offset + request->count - 1, (long long)request->timestamp);
@@ -305,10 +253,10 @@ static int lane_answer(Lane *lane, const Request *request, long long log_start, 
     if (lane->fd < 0)
         return 0;
     memcpy(answer, lane->repeated + lane->prefix_size + lane->trailer_size, lane->answer_size);
-    write32(answer + CORRELATION_AT, request->correlation);
-    write64(answer + lane->offset_at, request->first_offset);
+    put_big32(answer + CORRELATION_AT, request->correlation);
+    put_big64(answer + lane->offset_at, request->first_offset);
     if (lane->has_log_start)
-        write64(answer + lane->offset_at + LOG_START_BEHIND, log_start);
+        put_big64(answer + lane->offset_at + LOG_START_BEHIND, log_start);
     ssize_t sent = lane->blocked ? 0 : send(lane->fd, answer, lane->answer_size, MSG_NOSIGNAL);
     if (sent == (ssize_t)lane->answer_size)
         return 0;
@@ -602,27 +550,28 @@ static int records_are_whole(const uint8_t *at, const uint8_t *end, uint32_t cou
     return at == end;
 }
 
-/* Whether nothing about a batch is unusual; the log's own limits are compared with the whole run's. */
+/* Whether nothing about a batch is unusual; the log's own limits are compared with the whole run's. Its attributes are a
+   codec and nothing else, and whether the log takes that one, the log says. */
 static int is_plain(const uint8_t *batch, uint32_t size)
 {
-    if (size < PLAIN_SIZE_MIN || read32(batch + LENGTH_AT) + LOG_OVERHEAD != size || batch[MAGIC_AT] != MAGIC)
+    if (size < PLAIN_SIZE_MIN || big32(batch + LENGTH_AT) + LOG_OVERHEAD != size || batch[MAGIC_AT] != MAGIC)
         return 0;
-    uint32_t count = read32(batch + COUNT_AT);
+    uint32_t count = big32(batch + COUNT_AT);
     uint8_t attributes = batch[ATTRIBUTES_AT + 1];
-    return read64(batch) == 0 && batch[ATTRIBUTES_AT] == 0 && attributes <= CODEC_MAX && count > 0
+    return big64(batch) == 0 && batch[ATTRIBUTES_AT] == 0 && attributes <= CODEC_MAX && count > 0
            && (uint64_t)count * RECORD_BYTES_MIN <= (uint64_t)(size - HEADER_SIZE) * unfolds_max[attributes]
-           && read32(batch + LAST_OFFSET_DELTA_AT) == count - 1
-           && (read64(batch + PRODUCER_ID_AT) < 0 || (int32_t)read32(batch + BASE_SEQUENCE_AT) >= 0)
+           && big32(batch + LAST_OFFSET_DELTA_AT) == count - 1
+           && (big64(batch + PRODUCER_ID_AT) < 0 || (int32_t)big32(batch + BASE_SEQUENCE_AT) >= 0)
            && (attributes
                || (count <= COUNTED_RECORDS_MAX && records_are_whole(batch + HEADER_SIZE, batch + size, count)))
-           && crc32c(batch + ATTRIBUTES_AT, size - ATTRIBUTES_AT) == read32(batch + CRC_AT);
+           && crc32c(batch + ATTRIBUTES_AT, size - ATTRIBUTES_AT) == big32(batch + CRC_AT);
 }
 
 /* The batch of a frame that is like the remembered one; its size, or 0 where the frame is another. */
 static uint32_t find_batch(const Lane *lane, const uint8_t *frame, uint32_t size, const uint8_t **batch)
 {
     uint32_t fixed = FIXED_HEAD + lane->prefix_size;
-    if (size < fixed + HEADER_SIZE || size > FRAME_MAX || read32(frame) != size - LENGTH_BYTES
+    if (size < fixed + HEADER_SIZE || size > FRAME_MAX || big32(frame) != size - LENGTH_BYTES
         || memcmp(frame + KEY_VERSION_AT, lane->key_version, KEY_VERSION_BYTES) != 0
         || memcmp(frame + FIXED_HEAD, lane->repeated, lane->prefix_size) != 0)
         return 0;
@@ -641,7 +590,7 @@ static uint32_t find_batch(const Lane *lane, const uint8_t *frame, uint32_t size
         length = value - 1; /* 0 stands for no batch, and is then larger than any frame */
     }
     else {
-        length = read32(at);
+        length = big32(at);
         at += 4;
     }
     uint32_t rest = size - (uint32_t)(at - frame);
@@ -670,7 +619,7 @@ static PyObject *lane_receive(Lane *lane, PyObject *view)
         const uint8_t *frame = buffer.buf;
         uint32_t size = find_batch(lane, frame, (uint32_t)received, &batch);
         if (size && is_plain(batch, size)
-            && run_add(lane->run, lane, read32(frame + REQUEST_CORRELATION_AT), batch, size) == 0)
+            && run_add(lane->run, lane, big32(frame + REQUEST_CORRELATION_AT), batch, size) == 0)
             result = TAKEN;
     }
     PyBuffer_Release(&buffer);
@@ -752,7 +701,7 @@ static PyObject *run_lane(Run *run, PyObject *args)
                           &timeout_ms))
         return NULL;
     if (prefix_size > FRAME_MAX || trailer_size > FRAME_MAX || answer_size > ANSWER_MAX
-        || offset_at < CORRELATION_AT + 4
+        || offset_at < CORRELATION_END
         || offset_at > answer_size - (has_log_start ? LOG_START_BEHIND + 8 : LOG_START_BEHIND)) {
         PyErr_SetString(PyExc_ValueError, "a lane's request and answer are short, and the answer has its numbers");
         return NULL;
@@ -780,7 +729,7 @@ static PyObject *run_lane(Run *run, PyObject *args)
     lane->flexible = (char)flexible;
     lane->has_log_start = (char)has_log_start;
     lane->timeout_ms = timeout_ms;
-    write32(lane->key_version, (uint32_t)version); /* the key of Produce is 0 */
+    put_big32(lane->key_version, (uint32_t)version); /* the key of Produce is 0 */
     return (PyObject *)lane;
 }
 

@@ -16,9 +16,6 @@
 
 #include "varints.h"
 
-/* Length, attributes, two distances, two lengths and the number of headers, one byte each. */
-#define RECORD_BYTES_MIN 7
-
 /* What all records of a batch have in common. */
 typedef struct {
     PyTypeObject *type;

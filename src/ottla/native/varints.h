@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of a record: its length, attributes, two distances, two lengths and the number of headers, one byte each. */
+#define RECORD_BYTES_MIN 7
 /* Of a number with 32 bits and of one with 64. */
 #define VARINT_BYTES_MAX 5
 #define VARLONG_BYTES_MAX 10
@@ -16,7 +18,7 @@ typedef struct {
     const uint8_t *at, *end;
 } Bytes;
 
-static int read_folded(Bytes *from, int bytes_max, uint64_t *number)
+static inline int read_folded(Bytes *from, int bytes_max, uint64_t *number)
 {
     uint64_t found = 0;
     for (int index = 0; index < bytes_max && from->at < from->end; index++) {
@@ -32,7 +34,7 @@ static int read_folded(Bytes *from, int bytes_max, uint64_t *number)
     return 0;
 }
 
-static int64_t unfolded(uint64_t number)
+static inline int64_t unfolded(uint64_t number)
 {
     return (int64_t)(number >> 1) ^ -(int64_t)(number & 1);
 }

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
-from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from ottla import logs
 from ottla.config.log import LogConfig
 from ottla.metadata import PartitionState
-from ottla.model import NO_BROKER, ZERO_TOPIC_ID, ErrorCode, TopicPartition
+from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from ottla.ports import Clock, Workers
 from ottla.replication.follower import Follower
 from ottla.replication.isr import InSyncReplicas
@@ -23,6 +21,7 @@ from ottla.replication.isr_changes import IsrChanges
 from ottla.replication.isr_progress import Beat
 from ottla.replication.leader import Leader
 from ottla.replication.log_files import FileWork, LogFiles
+from ottla.replication.missing import MissingReplicas
 from ottla.replication.moves import Moves
 from ottla.replication.roles import ReplicaOwner, RoleListener, RoleListeners
 from ottla.replication.throttles import LeaderThrottle
@@ -30,11 +29,7 @@ from ottla.replication.traffic import TrafficByTopic
 from ottla.replication.waiters import Waiters
 from ottla.steps import DiskSteps, Work, done_at_once, in_turns, pieces
 from ottla.storage.directories.directories import LogDirectories
-from ottla.storage.directories.errors import DirectoryError
-from ottla.storage.directories.opening import OpenedFolder
-from ottla.storage.directories.placing import NewReplica
 from ottla.storage.directories.removal import FolderRemoval
-from ottla.storage.errors import StorageFault
 from ottla.storage.formats.names import FolderKind
 from ottla.storage.log.cold_reads import ColdReads
 from ottla.storage.log.log import Log
@@ -42,9 +37,6 @@ from ottla.storage.log.log import Log
 log_event = logs.logger("replication")
 
 T = TypeVar("T")
-
-#: Logs that are tried again in one turn of the loop; each is some files.
-_MADE_AT_ONCE: Final = 100
 
 
 class Replicas:
@@ -64,11 +56,7 @@ class Replicas:
         self.followers: dict[TopicPartition, Follower] = {}
         #: Why a partition cannot be served, where its directory could not take it; others stand with the directories.
         self._offline: dict[TopicPartition, str] = {}
-        #: Those of them that a full disk had no room for, and whether they were new: they are tried again.
-        self._unmade: dict[TopicPartition, tuple[NewReplica, bool]] = {}
-        #: Those that are tried in a worker just now, and those that were opened since and have no role yet.
-        self._opening: set[TopicPartition] = set()
-        self._reopened: set[TopicPartition] = set()
+        self._missing = MissingReplicas(broker_id, directories, workers, clock, self._go_offline)
         self._workers = workers
         self._clock = clock
         self._remove_later = remove_later
@@ -119,8 +107,7 @@ class Replicas:
         answers: dict[TopicPartition, ErrorCode] = {}
         for state in states:
             tp = TopicPartition(state.topic, state.partition)
-            if tp in self._reopened and (log := self.directories.get(tp)) is not None:
-                self._reopened.discard(tp)
+            if (log := self._missing.reopened(tp)) is not None:
                 log.reconfigure(config_for(tp.topic))
             answers[tp] = self._apply_one(tp, state)
             yield None
@@ -170,29 +157,9 @@ class Replicas:
     def _create_missing(
         self, states: Sequence[PartitionState], config_for: Callable[[str], LogConfig]
     ) -> DiskSteps[None]:
-        """Creates the logs that are to be here and are not, all at once: names are made durable once a directory."""
+        """Creates the logs that are to be here and are not."""
         yield from self._set_strangers_aside(states)
-        configs: dict[str, LogConfig] = {}
-        missing: dict[bool, list[NewReplica]] = {True: [], False: []}
-        for state in states:
-            tp = TopicPartition(state.topic, state.partition)
-            if state.leader not in {self.broker_id, NO_BROKER} and self.broker_id not in state.isr:
-                # Whoever is in sync might be elected next, with nothing.
-                self.directories.give_up_lost(tp)
-            if self.broker_id in state.replicas and self.directories.get(tp) is None:
-                if tp in self.directories.offline:
-                    self._go_offline(tp, self.directories.offline[tp])
-                else:
-                    config = configs.get(tp.topic) or configs.setdefault(tp.topic, config_for(tp.topic))
-                    missing[state.is_new].append(NewReplica(tp, state.topic_id, config))
-            yield None
-        for is_new, replicas in missing.items():
-            if not replicas:
-                continue
-            refused = yield from self.directories.create_many(replicas, now_ms=self._clock.wall_ms(), is_new=is_new)
-            for replica in [replica for replica in replicas if replica.partition in refused]:
-                self._not_made(replica, refused[replica.partition], is_new=is_new)
-                yield None
+        yield from self._missing.create(states, config_for)
 
     def _set_strangers_aside(self, states: Sequence[PartitionState]) -> DiskSteps[None]:
         """Logs of earlier topics with these names, which this broker found and nobody has given a role since.
@@ -220,13 +187,6 @@ class Replicas:
         for tp, reason in given_up.refused.items():
             log_event.error("a log without a role could not be set aside", partition=tp, reason=reason)
 
-    def _not_made(self, replica: NewReplica, fault: DirectoryError | StorageFault, *, is_new: bool) -> None:
-        waits = isinstance(fault, StorageFault) and not fault.directory_failed
-        if waits:
-            self._unmade[replica.partition] = (replica, is_new)
-        reason = f"{fault}; it is tried again until it can be made" if waits else str(fault)
-        self._go_offline(replica.partition, reason)
-
     def make_missing(self) -> DiskSteps[None]:
         """Tries again to make or open the logs that lacked room; says which there are until they have roles.
 
@@ -235,37 +195,12 @@ class Replicas:
         owner = self._opened()
         yield from self.files.finishing()
         yield from self._listeners.catching_up()
-        for tp, job in self.directories.prepare_roomless().items():
-            if tp not in self._opening:
-                self._opening.add(tp)
-                self._workers.thread(job).add_done_callback(partial(self._opened_again, tp))
-        if self._reopened:
-            owner.replicas_made(sorted(self._reopened))
-        tried = list(islice(self._unmade.items(), _MADE_AT_ONCE))
-        for is_new in (True, False):
-            wanted = [replica for _, (replica, new) in tried if new == is_new]
-            yield from self.directories.create_many(wanted, now_ms=self._clock.wall_ms(), is_new=is_new)
-        for tp, entry in tried:
-            # The next ones come first next time.
-            if self._unmade.pop(tp, None) is not None:
-                self._unmade[tp] = entry
-        made = [tp for tp, _ in tried if self.directories.get(tp) is not None]
-        if made:
-            owner.replicas_made(made)
+        yield from self._missing.try_again(owner.replicas_made)
 
     @property
     def lacks_some(self) -> bool:
         """Whether there is anything to try again."""
-        behind = self._unmade or self._reopened or self.files.are_unfinished
-        return bool(behind or self.directories.has_roomless or self._listeners.is_behind)
-
-    def _opened_again(self, tp: TopicPartition, done: asyncio.Future[OpenedFolder]) -> None:
-        self._opening.discard(tp)
-        if done.cancelled():
-            return
-        if self.directories.settle_roomless(tp, done.result()):
-            # It was opened with the settings of the start.
-            self._reopened.add(tp)
+        return bool(self._missing.are_left or self.files.are_unfinished or self._listeners.is_behind)
 
     def _apply_one(self, tp: TopicPartition, state: PartitionState) -> ErrorCode:
         role = self.leaders.get(tp) or self.followers.get(tp)
@@ -287,7 +222,7 @@ class Replicas:
             log_event.error("a state was refused: its leader is not in its in-sync set", partition=tp, state=state)
             return ErrorCode.INVALID_REQUEST
         self._offline.pop(tp, None)
-        self._unmade.pop(tp, None)
+        self._missing.is_there(tp)
         if state.leader == self.broker_id:
             self._lead(tp, log, state)
         else:
@@ -374,8 +309,7 @@ class Replicas:
         for tp in partitions:
             self._drop_roles(tp)
             self._offline.pop(tp, None)
-            self._unmade.pop(tp, None)
-            self._reopened.discard(tp)
+            self._missing.is_given_up(tp)
             yield None
         self.waiters.settle_outside(self._clock.monotonic_ms())
         if not delete:

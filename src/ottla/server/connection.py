@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ottla.handlers.fetch.followers import FollowerMemo
     from ottla.handlers.fetch.memo import FetchMemo
     from ottla.handlers.produce.memo import ProduceMemo
+    from ottla.native.fetch_lane import FetchLane
     from ottla.native.lane import Lane
     from ottla.server.buffers import Buffer
     from ottla.server.listeners import ServedListener
@@ -131,8 +132,8 @@ class Connection:
         self.fetch_memo: FetchMemo | None = None
         self.follower_memo: FollowerMemo | None = None
         self.commit_memo: CommitMemo | CommitSeed | None = None
-        #: Compiled, and knows the likes of the last Produce by itself.
-        self.lane: Lane | None = None
+        #: Compiled, and knows the likes of the last Produce, or of the last Fetch, by itself.
+        self.lane: Lane | FetchLane | None = None
         self._after = after
 
     @property
@@ -194,6 +195,7 @@ class Connection:
         else:
             self.unsent = deque((rest,))
             self._watch()
+            self._after(self)
 
     def claim_places(self) -> None:
         """What is held for its lane gets places here: another way is about to serve the connection."""
@@ -209,7 +211,7 @@ class Connection:
     def fileno(self) -> int:
         return self.channel.fileno()
 
-    def take_lane(self, lane: Lane) -> None:
+    def take_lane(self, lane: Lane | FetchLane) -> None:
         """From now on the lane receives whatever comes while nothing is in progress."""
         if self.lane is not None:
             self.claim_places()

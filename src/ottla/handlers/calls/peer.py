@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ottla.handlers.fetch.followers import FollowerMemo
     from ottla.handlers.fetch.memo import FetchMemo
     from ottla.handlers.produce.memo import ProduceMemo
+    from ottla.native.fetch_lane import FetchLane
     from ottla.native.lane import Lane
     from ottla.protocol.primitives import Buffer
 
@@ -141,7 +142,7 @@ class Peer(Protocol):
         """Gives a held place its answer, which leaves when all before it have left."""
         ...
 
-    def take_lane(self, lane: Lane) -> None:
+    def take_lane(self, lane: Lane | FetchLane) -> None:
         """From now on the lane receives whatever comes while nothing is in progress."""
         ...
 

@@ -19,10 +19,12 @@ from ottla.handlers.fetch.asked import let_go, merged
 from ottla.handlers.fetch.follower_fetches import FollowerFetches
 from ottla.handlers.fetch.followers import remember_follower
 from ottla.handlers.fetch.in_steps import READ_AT_ONCE_MAX, REQUEST_BYTES_MAX, InSteps, LongFetch, WatchedFetch
+from ottla.handlers.fetch.lanes import FetchLanes
 from ottla.handlers.fetch.memo import FetchMemo, remember
 from ottla.handlers.fetch.reading import READ_COMMITTED, READ_UNCOMMITTED, CheckedReader, FetchReader, PartitionRead
 from ottla.handlers.fetch.room import COPIED_A_ROUND_MAX, COPIED_BYTES_MAX, Room, UntakenAnswers, may_hold_files
 from ottla.handlers.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Session, Sessions
+from ottla.handlers.fetch.settling import Settling
 from ottla.handlers.fetch.waiting import FetchWait
 from ottla.handlers.fetch.watched import WatchedPartitions
 from ottla.handlers.routes import FETCH, HOT
@@ -41,7 +43,6 @@ from ottla.replication.round import Participant
 from ottla.security.quotas import Use
 from ottla.steps import Steps, at_once
 from ottla.storage.errors import CorruptLog, OffsetOutsideLog, StorageFault
-from ottla.storage.log.cold_reads import Missing, Warming
 
 log_event = logs.logger("handlers")
 
@@ -73,6 +74,8 @@ class FetchHandler(Participant):
         self._quotas = services.quotas
         #: Memos are void once its number is another.
         self._policy = services.policy
+        self._lanes = FetchLanes(services.policy)
+        self.settle = Settling(services, self._answer, self.end).settle
         self._times = services.metrics.times_of("Fetch")
         #: Of requests that are like the last one of their follower.
         self.followers = FollowerFetches(self, self._sessions)
@@ -81,7 +84,8 @@ class FetchHandler(Participant):
 
     def begin(self) -> None:
         self._copied = 0
-        self._has_room = self.untaken.has_room
+        self._has_room = has_room = self.untaken.has_room
+        self._lanes.begin(has_room=has_room)
 
     def serve(self, peer: Peer, buffer: RequestBuffer, start: int, end: int, version: int, correlation: int) -> None:
         memo = peer.fetch_memo
@@ -136,6 +140,8 @@ class FetchHandler(Participant):
                 data[end : end + len(tail)] = tail
                 end += len(tail)
             self._made.append((peer, view[:end]))
+            if not memo.has_lane:
+                self._lanes.open(peer, memo)
         self._alike += 1
         memo.traffic.bytes_out += size
         return True
@@ -295,6 +301,7 @@ class FetchHandler(Participant):
     def answer(self) -> None:
         """Sends the answers that were made in the requests' buffers, one after the other: a client on another processor
         that was woken by the first is still awake for the rest."""
+        self._alike += self._lanes.answer()
         if answered := self._alike + self._others:
             took_ms = self.services.clock.monotonic_ms() - self._round.began_ms
             if took_ms:
@@ -318,7 +325,7 @@ class FetchHandler(Participant):
 
     def failed(self, fault: Exception) -> None:
         made, self._made = self._made, []
-        for peer, _ in made:
+        for peer in (*(peer for peer, _ in made), *self._lanes.give_up()):
             peer.abort()
 
     def reader(self, peer: Peer, request: FetchRequest, version: int) -> FetchReader:
@@ -359,61 +366,6 @@ class FetchHandler(Participant):
         throttle_ms = self._throttle_ms(peer, client_id, request.replica_id, 0)
         self._others += 1
         peer.answer(encode_empty(version, correlation, error, request.session_id, throttle_ms))
-
-    def settle(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
-        """Answers, and lets the connection go on; what is not in memory is brought there by a worker first."""
-        missing = [read.missing for read in reads if read.missing is not None]
-        if missing:
-            self._read_cold(wait, missing)
-            return
-        cold = [read.slice for read in reads if read.slice is not None and read.is_cold]
-        if not cold:
-            self._answer(wait, reads)
-            return
-        peer = wait.peer
-        self._metrics.cold_reads.value += 1
-        if wait.began_ms is None:
-            wait.began_ms = self._round.began_ms
-        peer.answer_later(None)
-        warming = Warming(cold)
-        try:
-            future = self.services.workers.thread(warming.run)
-        except BaseException:
-            warming.release()
-            raise
-
-        def done(_: object) -> None:
-            try:
-                if not peer.closed:
-                    self._answer_warm(wait, reads)
-            finally:
-                # Not before: of a log that was deleted or has moved meanwhile nobody else keeps the files open.
-                warming.release()
-
-        future.add_done_callback(done)
-
-    def _read_cold(self, wait: FetchWait, missing: Sequence[Missing]) -> None:
-        """Has workers read where the logs' records lie; then it is looked at again."""
-        self._metrics.cold_reads.value += 1
-        if wait.began_ms is None:
-            wait.began_ms = self._round.began_ms
-        wait.peer.answer_later(None)
-
-        def read() -> None:
-            if wait.peer.closed:
-                return
-            try:
-                wait.go_on_warm(missing)
-            except Exception as fault:
-                self.end(wait.peer, fault)
-
-        self.services.replicas.cold_reads.read(missing, read)
-
-    def _answer_warm(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
-        try:
-            self._answer(wait, reads)
-        except Exception as fault:
-            self.end(wait.peer, fault)
 
     @staticmethod
     def end(peer: Peer, fault: Exception) -> None:

@@ -7,9 +7,9 @@ take three times as long as reading 16 KiB of records.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ottla.handlers.calls.peer import RequestBuffer
+from ottla.handlers.calls.peer import Peer, RequestBuffer
 from ottla.handlers.fetch.reading import CONSUMER, READ_UNCOMMITTED
 from ottla.handlers.fetch.sessions import FINAL_EPOCH, NO_SESSION
 from ottla.protocol.fields import INT64, REQUEST_FIELDS_BYTES
@@ -18,7 +18,11 @@ from ottla.protocol.hot.fetch_template import OFFSET_BYTES, AnswerHead, sole_off
 from ottla.records.batch import HEADER_SIZE
 from ottla.replication.leader import Leader
 from ottla.replication.traffic import Traffic
+from ottla.security.policy import Policy
 from ottla.storage.log.cursor import Cursor
+
+if TYPE_CHECKING:
+    from ottla.native.fetch_lane import FetchLane, FetchRun
 
 #: What is remembered of a request at the most: a client id, a topic and a few numbers take a tenth of it.
 REMEMBERED_BYTES_MAX: Final = 1024
@@ -29,6 +33,7 @@ class FetchMemo:
     __slots__ = (
         "cursor",
         "epoch",
+        "has_lane",
         "head",
         "leader",
         "log",
@@ -68,6 +73,8 @@ class FetchMemo:
         self.cursor = Cursor(leader.log)
         self.min_bytes = max(1, request.min_bytes)
         self.max_bytes = max_bytes
+        #: Whether a lane was opened for it, or cannot be.
+        self.has_lane = False
         #: Of the topic, where answers are counted.
         self.traffic = Traffic()
         self.head = AnswerHead(version, topic, partition)
@@ -86,6 +93,24 @@ class FetchMemo:
             offset: int = _UNPACK_OFFSET(data, at)[0]
             return offset
         return -1
+
+    def lane(self, run: FetchRun, policy: Policy, fd: int, peer: Peer) -> FetchLane | None:
+        """What recognises the same requests and is compiled; None where there is too much in them for it."""
+        places, head = self.log.places, self.head
+        try:
+            return run.lane(
+                fd,
+                peer,
+                self.version,
+                (self.prefix, self.suffix),
+                (policy, self.policy),
+                (self.leader, self.epoch, self.log),
+                (places, places.known, places.remember, self.log.near),
+                (self.traffic, self.min_bytes, self.max_bytes),
+                (head.middle, head.rest, head.tail, head.has_log_start, head.is_compact),
+            )
+        except ValueError:
+            return None
 
 
 def remember(

@@ -24,16 +24,16 @@ class AnswerHead:
     """Everything before the records of an answer with one partition, and what stands behind them."""
 
     __slots__ = (
-        "_compact",
-        "_has_log_start",
         "_high_watermark",
         "_log_start",
         "_made",
-        "_middle",
-        "_rest",
         "_size",
         "_struct",
         "bytes_max",
+        "has_log_start",
+        "is_compact",
+        "middle",
+        "rest",
         "tail",
     )
 
@@ -41,16 +41,17 @@ class AnswerHead:
         answer = (partition, 0, _MARK, 0, 0, None, -1, b"")
         (whole,) = encode_fetch_response(version, [(topic, [answer])], session_id=session_id, correlation_id=0)
         assert isinstance(whole, bytes)
-        self._compact = version >= FLEXIBLE
-        self._has_log_start = version >= 5
+        self.is_compact = version >= FLEXIBLE
+        self.has_log_start = version >= 5
         at = whole.index(_MARK_BYTES)
-        numbers = 3 if self._has_log_start else 2
+        numbers = 3 if self.has_log_start else 2
         # No tagged fields of the partition, of the topic and of the answer; before them the records' length.
-        self.tail = whole[-3:] if self._compact else b""
-        records_length_bytes = 1 if self._compact else INT32.size
-        self._middle = whole[CORRELATION_END:at]
-        self._rest = whole[at + INT64.size * numbers : len(whole) - len(self.tail) - records_length_bytes]
-        self._struct = Struct(f">ii{len(self._middle)}s{'q' * numbers}{len(self._rest)}s")
+        self.tail = whole[-3:] if self.is_compact else b""
+        records_length_bytes = 1 if self.is_compact else INT32.size
+        #: Between the correlation id and the numbers, and between these and the records' length.
+        self.middle = whole[CORRELATION_END:at]
+        self.rest = whole[at + INT64.size * numbers : len(whole) - len(self.tail) - records_length_bytes]
+        self._struct = Struct(f">ii{len(self.middle)}s{'q' * numbers}{len(self.rest)}s")
         #: What an answer has besides its records, at the most.
         self.bytes_max = self._struct.size + _LENGTH_FIELD_BYTES_MAX + len(self.tail)
         #: The last head that was made, and what it says: readers of a settled log get the same again and again.
@@ -71,12 +72,12 @@ class AnswerHead:
 
     def _make(self, high_watermark: int, log_start: int, size: int) -> None:
         self._size, self._high_watermark, self._log_start = size, high_watermark, log_start
-        length_field = uvarint(size + 1) if self._compact else INT32.pack(size)
+        length_field = uvarint(size + 1) if self.is_compact else INT32.pack(size)
         length = self._struct.size - LENGTH_BYTES + len(length_field) + size + len(self.tail)
         numbers = (
-            (high_watermark, high_watermark, log_start) if self._has_log_start else (high_watermark, high_watermark)
+            (high_watermark, high_watermark, log_start) if self.has_log_start else (high_watermark, high_watermark)
         )
-        self._made = self._struct.pack(length, 0, self._middle, *numbers, self._rest) + length_field
+        self._made = self._struct.pack(length, 0, self.middle, *numbers, self.rest) + length_field
 
 
 def sole_offset_at(buf: HotBuffer, start: int, end: int, version: int, request: FetchRequest) -> int | None:

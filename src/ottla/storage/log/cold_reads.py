@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from ottla.ports import Workers
 from ottla.storage.errors import DamagedIndex, FaultKind, StorageFault
 from ottla.storage.log.indexes import txn_lookup
-from ottla.storage.log.indexes.indexed_file import BatchPlace
+from ottla.storage.log.indexes.offset_lookup import BatchPlace
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
 from ottla.storage.log.log import Log
 from ottla.storage.log.reader import Slice

@@ -21,7 +21,7 @@ from ottla.config import LogConfig
 from ottla.storage.errors import FaultKind, StorageFault
 from ottla.storage.formats import epoch_checkpoint
 from ottla.storage.log.flush import UNWRITTEN_ABORTED_MAX, UNWRITTEN_ENTRIES_MAX, Flush, index_paths
-from ottla.storage.log.indexes.indexed_file import BesideWrite
+from ottla.storage.log.indexes.index_writes import BesideWrite
 from ottla.storage.log.leader_epochs import LeaderEpochs
 from ottla.storage.log.opening.loading import LoadedLog
 from ottla.storage.log.places import Places

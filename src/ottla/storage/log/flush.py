@@ -18,7 +18,7 @@ from ottla.storage.formats.names import INDEX, TIME_INDEX, TXN_INDEX
 from ottla.storage.log.segment import Segment
 
 if TYPE_CHECKING:
-    from ottla.storage.log.indexes.indexed_file import BesideWrite
+    from ottla.storage.log.indexes.index_writes import BesideWrite
     from ottla.storage.log.producers.snapshots import PendingSnapshot
 
 #: An active segment's index is brought to disk after so many entries, 2 MB of log at least: what a start after a crash

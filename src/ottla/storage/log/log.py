@@ -52,7 +52,7 @@ from ottla.storage.log.indexes.time_lookup import (
 )
 from ottla.storage.log.leader_epochs import LeaderEpochs
 from ottla.storage.log.opening.loading import LoadedLog
-from ottla.storage.log.places import Places
+from ottla.storage.log.places import Places, Spot
 from ottla.storage.log.producers.memory import ProducerMemory
 from ottla.storage.log.producers.producer_state import ActiveProducer, ProducerStates
 from ottla.storage.log.producers.snapshots import Snapshots
@@ -235,6 +235,15 @@ class Log:
                 or (limit_offset < places.end_offset and places.far_segment(limit_offset) is not None)
             )
         )
+
+    def near(self, offset: int) -> Spot | None:
+        """Where the batch of an offset lies; None where there is none, and where the disk might have to be waited for
+        to find out. Raises BadBatch and OSError."""
+        places = self.places
+        end = places.end_offset
+        if not places.start_offset <= offset < end or self.is_far(offset, end):
+            return None
+        return places.find(offset, end)
 
     def offset_for_timestamp(self, timestamp: int, limit_offset: int) -> TimestampOffset | None:
         """The first record below `limit_offset` with at least this timestamp."""

@@ -26,7 +26,7 @@ from ottla.storage.log.indexes.indexed_file import LogContext
 from ottla.storage.log.recent_batches import RecentBatches
 from ottla.storage.log.segment import Segment
 
-#: Enough for the readers of one partition; all are dropped when there would be more, which costs each one search.
+#: Enough for the readers of one partition; the oldest goes when there would be more, which costs its reader a search.
 SPOTS_MAX: Final = 64
 
 #: Segment, position, size of the batch there (0: not looked at yet), and the offset behind it.
@@ -126,8 +126,8 @@ class Places:
 
     def remember(self, offset: int, spot: Spot) -> None:
         spots = self._spots
-        if len(spots) >= SPOTS_MAX:
-            spots.clear()
+        if len(spots) >= SPOTS_MAX and offset not in spots:
+            del spots[next(iter(spots))]
         spots[offset] = spot
 
     def goes_on(self, offset: int, segment: Segment, position: int) -> None:

@@ -26,7 +26,7 @@ from ottla.storage.log.segment import INDEX_KINDS, Segment
 
 if TYPE_CHECKING:
     from ottla.ports import File
-    from ottla.storage.log.indexes.indexed_file import BesideWrite
+    from ottla.storage.log.indexes.index_writes import BesideWrite
     from ottla.storage.log.places import Places
     from ottla.storage.log.producers.producer_state import ProducerStates
     from ottla.storage.log.producers.snapshots import PendingSnapshot

@@ -9,14 +9,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple, Protocol, Self, TypeVar
+from typing import Final, NamedTuple, Self, TypeVar
 
 from ottla.ports import Disk, File
-from ottla.records.batch import HEADER_SIZE, BatchHeader
 from ottla.storage.errors import BadBatch, DamagedIndex
 from ottla.storage.formats.names import INDEX, LOG, TIME_INDEX, format_segment_file
-from ottla.storage.log.batch_walk import CHUNK_BYTES, read_header, walk
+from ottla.storage.log.batch_walk import read_header, walk
+from ottla.storage.log.indexes.index_writes import BesideWrite, IndexWrite
 from ottla.storage.log.indexes.offset_index import ENTRY_SIZE, OffsetIndex
+from ottla.storage.log.indexes.offset_lookup import BatchPlace, IndexedBatches, place_of
 from ottla.storage.log.indexes.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
 from ottla.storage.log.indexes.time_index import TimeIndex
 from ottla.storage.log.open_files import OpenFiles
@@ -38,46 +39,6 @@ class LogContext(NamedTuple):
     files: OpenFiles
     index_interval_bytes: int
     warn: Warn
-
-
-class BesideWrite(Protocol):
-    """What brings a file beside the log up to date."""
-
-    @property
-    def path(self) -> str: ...
-
-    def run(self) -> None:
-        """Blocks. Raises OSError, and may be done again."""
-        ...
-
-
-class IndexWrite(NamedTuple):
-    """What a file beside the log is to hold from a position on: for a worker, or at once."""
-
-    disk: Disk
-    path: str
-    data: bytes
-    position: int
-
-    def run(self) -> None:
-        """Blocks. Raises OSError, and may be done again."""
-        file = self.disk.open(self.path, create=True)
-        try:
-            if file.size() > self.position:
-                file.truncate(self.position)
-            if self.data:
-                file.write(self.data, self.position)
-        finally:
-            file.close()
-
-
-class BatchPlace(NamedTuple):
-    """Where a batch lies in its segment."""
-
-    position: int
-    size: int
-    base_offset: int
-    next_offset: int
 
 
 class CutTail(NamedTuple):
@@ -253,25 +214,13 @@ class IndexedFile:
     def _load_offsets(self) -> OffsetIndex:
         try:
             index = OffsetIndex.decode(self._read_beside(INDEX), self.size)
-            self._check_last_entry(index)
+            self._indexed(index).check_end(self.around.index_interval_bytes + TAIL_BYTES)
         except (DamagedIndex, BadBatch) as damage:
             return self.rebuild_indexes(f"{self.path(INDEX)} is rebuilt: {damage}")
         self._offsets = index
         self._since_index = self.size - (index.positions[-1] if index.positions else 0)
         self._note_open()
         return index
-
-    def _check_last_entry(self, index: OffsetIndex) -> None:
-        """One look at the log tells an index of another past of this file, and one that ends too early."""
-        start = 0
-        if index.positions:
-            start = index.positions[-1]
-            _check_entry(index, len(index) - 1, self.base_offset, read_header(self.file, start, self.size))
-        tail_max = self.around.index_interval_bytes + TAIL_BYTES
-        if self.size - start > tail_max:
-            for position, _ in walk(self.file, start, self.size):
-                if position - start > tail_max:
-                    raise DamagedIndex(f"it ends at byte {start} of {self.size}")
 
     def _load_times(self) -> TimeIndex:
         try:
@@ -487,28 +436,12 @@ class IndexedFile:
     def locate(self, offset: int) -> BatchPlace | None:
         """The first batch that ends at or above `offset`; None where all end below."""
         try:
-            return self._locate(self.offsets, offset)
+            return self._indexed(self.offsets).find(offset)
         except (DamagedIndex, BadBatch) as damage:
-            # Each entry that is used is held against its batch, since an index has no checksum.
-            return self._locate(self.rebuild_indexes(f"{self.path(INDEX)} is rebuilt: {damage}"), offset)
+            return self._indexed(self.rebuild_indexes(f"{self.path(INDEX)} is rebuilt: {damage}")).find(offset)
 
-    def _locate(self, index: OffsetIndex, offset: int) -> BatchPlace | None:
-        number = index.floor(offset - self.base_offset)
-        start = index.positions[number] if number >= 0 else 0
-        file = self.file
-        if number + 1 < len(index) and index.positions[number + 1] - start > CHUNK_BYTES:
-            # Batches are large here, and the wanted one is likely that of the next entry.
-            position = index.positions[number + 1]
-            header = read_header(file, position, self.size)
-            _check_entry(index, number + 1, self.base_offset, header)
-            if header.base_offset <= offset:
-                return _place(position, header)
-        for position, header in walk(file, start, self.size):
-            if position == start and number >= 0:
-                _check_entry(index, number, self.base_offset, header)
-            if header.last_offset >= offset:
-                return _place(position, header)
-        return None
+    def _indexed(self, index: OffsetIndex) -> IndexedBatches:
+        return IndexedBatches(index, self.file, self.base_offset, self.size)
 
     @property
     def is_loaded(self) -> bool:
@@ -525,17 +458,11 @@ class IndexedFile:
 
     def read_by_locate(self, offset: int) -> list[tuple[int, int]]:
         """Where `locate` reads in the log's file, with the indexes in memory, and how much."""
-        index = self.offsets
-        number = index.floor(offset - self.base_offset)
-        start = index.positions[number] if number >= 0 else 0
-        pieces = [(start, min(CHUNK_BYTES, self.size - start))]
-        if number + 1 < len(index) and index.positions[number + 1] - start > CHUNK_BYTES:
-            pieces.append((index.positions[number + 1], HEADER_SIZE))
-        return [(position, size) for position, size in pieces if size > 0]
+        return self._indexed(self.offsets).read_to_find(offset)
 
     def place_at(self, position: int) -> BatchPlace:
         """The batch that begins at `position`."""
-        return _place(position, read_header(self.file, position, self.size))
+        return place_of(position, read_header(self.file, position, self.size))
 
     # -- time
 
@@ -556,15 +483,3 @@ class IndexedFile:
                 else:
                     self._max_timestamp = self._max_timestamp_offset = -1
         return self._max_timestamp, self._max_timestamp_offset
-
-
-def _place(position: int, header: BatchHeader) -> BatchPlace:
-    return BatchPlace(position, header.size, header.base_offset, header.next_offset)
-
-
-def _check_entry(index: OffsetIndex, number: int, base_offset: int, header: BatchHeader) -> None:
-    if header.last_offset != base_offset + index.offsets[number]:
-        raise DamagedIndex(
-            f"entry {number} says that the batch at byte {index.positions[number]} ends with offset "
-            f"{base_offset + index.offsets[number]}, and it ends with {header.last_offset}"
-        )

@@ -20,7 +20,7 @@ from ottla.records.walk import WalkAllowance, WalkTooLong, find_latest, find_tim
 from ottla.storage.errors import BadBatch
 from ottla.storage.log.append import IN_THE_LOOP
 from ottla.storage.log.batch_walk import CHUNK_BYTES, read_header, walk
-from ottla.storage.log.indexes.indexed_file import BatchPlace
+from ottla.storage.log.indexes.offset_lookup import BatchPlace
 from ottla.storage.log.segment import Segment
 
 if TYPE_CHECKING:

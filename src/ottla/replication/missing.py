@@ -1,0 +1,136 @@
+"""Replicas that are to be here and have no log: made, or opened again, until they are there.
+
+A new one is made with the change that names it. One that a full disk has no room for is offline meanwhile, and tried
+again; so is a folder that could not be opened at the start for want of room, which a worker opens.
+
+    not there ──create──▶ there
+        └ no room: unmade ──try_again──▶ there: the owner has its role given to it
+    roomless (of the directories) ──a worker opens it──▶ reopened: the same
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from ottla.config.log import LogConfig
+from ottla.metadata import PartitionState
+from ottla.model import NO_BROKER, TopicPartition
+from ottla.ports import Clock, Workers
+from ottla.steps import DiskSteps
+from ottla.storage.directories.directories import LogDirectories
+from ottla.storage.directories.errors import DirectoryError
+from ottla.storage.directories.opening import OpenedFolder
+from ottla.storage.directories.placing import NewReplica
+from ottla.storage.errors import StorageFault
+from ottla.storage.log.log import Log
+
+#: Logs that are tried again in one turn of the loop; each is some files.
+_MADE_AT_ONCE: Final = 100
+
+
+class MissingReplicas:
+    def __init__(
+        self,
+        broker_id: int,
+        directories: LogDirectories,
+        workers: Workers,
+        clock: Clock,
+        went_offline: Callable[[TopicPartition, str], None],
+    ) -> None:
+        """`went_offline` is called with a partition that cannot be served for now, and with the reason."""
+        self._broker_id = broker_id
+        self._directories = directories
+        self._workers = workers
+        self._clock = clock
+        self._went_offline = went_offline
+        #: Those that a full disk had no room for, and whether they were new: they are tried again.
+        self._unmade: dict[TopicPartition, tuple[NewReplica, bool]] = {}
+        #: Those that are tried in a worker just now, and those that were opened since and have no role yet.
+        self._opening: set[TopicPartition] = set()
+        self._reopened: set[TopicPartition] = set()
+
+    @property
+    def are_left(self) -> bool:
+        """Whether there is anything to try again."""
+        return bool(self._unmade or self._reopened or self._directories.has_roomless)
+
+    def create(self, states: Sequence[PartitionState], config_for: Callable[[str], LogConfig]) -> DiskSteps[None]:
+        """Creates the logs that are to be here and are not, all at once: names are made durable once a directory."""
+        directories = self._directories
+        configs: dict[str, LogConfig] = {}
+        missing: dict[bool, list[NewReplica]] = {True: [], False: []}
+        for state in states:
+            tp = TopicPartition(state.topic, state.partition)
+            if state.leader not in {self._broker_id, NO_BROKER} and self._broker_id not in state.isr:
+                # Whoever is in sync might be elected next, with nothing.
+                directories.give_up_lost(tp)
+            if self._broker_id in state.replicas and directories.get(tp) is None:
+                if tp in directories.offline:
+                    self._went_offline(tp, directories.offline[tp])
+                else:
+                    config = configs.get(tp.topic) or configs.setdefault(tp.topic, config_for(tp.topic))
+                    missing[state.is_new].append(NewReplica(tp, state.topic_id, config))
+            yield None
+        for is_new, replicas in missing.items():
+            if not replicas:
+                continue
+            refused = yield from directories.create_many(replicas, now_ms=self._clock.wall_ms(), is_new=is_new)
+            for replica in [replica for replica in replicas if replica.partition in refused]:
+                self._not_made(replica, refused[replica.partition], is_new=is_new)
+                yield None
+
+    def _not_made(self, replica: NewReplica, fault: DirectoryError | StorageFault, *, is_new: bool) -> None:
+        waits = isinstance(fault, StorageFault) and not fault.directory_failed
+        if waits:
+            self._unmade[replica.partition] = (replica, is_new)
+        reason = f"{fault}; it is tried again until it can be made" if waits else str(fault)
+        self._went_offline(replica.partition, reason)
+
+    def try_again(self, made: Callable[[Sequence[TopicPartition]], None]) -> DiskSteps[None]:
+        """Tries to make or open those that lacked room; `made` is called with what is there, until it has its role."""
+        directories = self._directories
+        for tp, job in directories.prepare_roomless().items():
+            if tp not in self._opening:
+                self._opening.add(tp)
+                self._workers.thread(job).add_done_callback(partial(self._opened_again, tp))
+        if self._reopened:
+            made(sorted(self._reopened))
+        tried = list(islice(self._unmade.items(), _MADE_AT_ONCE))
+        for is_new in (True, False):
+            wanted = [replica for _, (replica, new) in tried if new == is_new]
+            yield from directories.create_many(wanted, now_ms=self._clock.wall_ms(), is_new=is_new)
+        for tp, entry in tried:
+            # The next ones come first next time.
+            if self._unmade.pop(tp, None) is not None:
+                self._unmade[tp] = entry
+        there = [tp for tp, _ in tried if directories.get(tp) is not None]
+        if there:
+            made(there)
+
+    def _opened_again(self, tp: TopicPartition, done: asyncio.Future[OpenedFolder]) -> None:
+        self._opening.discard(tp)
+        if done.cancelled():
+            return
+        if self._directories.settle_roomless(tp, done.result()):
+            # It was opened with the settings of the start.
+            self._reopened.add(tp)
+
+    def reopened(self, tp: TopicPartition) -> Log | None:
+        """Its log, where that was opened since the start and is about to get its first role."""
+        log = self._directories.get(tp) if tp in self._reopened else None
+        if log is not None:
+            self._reopened.discard(tp)
+        return log
+
+    def is_there(self, tp: TopicPartition) -> None:
+        """It has a log and gets a role."""
+        self._unmade.pop(tp, None)
+
+    def is_given_up(self, tp: TopicPartition) -> None:
+        """Nobody wants it here any more."""
+        self._unmade.pop(tp, None)
+        self._reopened.discard(tp)
