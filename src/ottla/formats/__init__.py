@@ -12,7 +12,8 @@
 | `avro:<subject>` | Avro; the schema is the latest of a subject |
 | `avro:<file>.avsc` | Avro; the schema is a file's |
 | `protobuf`, `protobuf:registry`, `protobuf:<subject>[#<message>]` | the same for Protobuf |
-| `protobuf:<file>.proto#<message>`, `protobuf:<file>.desc#<message>` | the schema is a file's: its source, or a descriptor set |
+| `protobuf:<file>.proto#<message>` | the schema is a file's |
+| `protobuf:<file>.desc#<message>` | the same, of a descriptor set |
 
 Read in this order: `interface` (what a format is), `settings`, `framing` (what stands before a value), `registry/`,
 then a format. Each is a module, or a package, with a `decoder` and an `encoder`; it is loaded when it is first named,
@@ -40,7 +41,7 @@ _HOMES: Final = {
 
 
 def decoder(spec: str, **settings: Any) -> Decoder:
-    """The decoder that a spec names; raises BadSpec, and what the registry says where a schema is to come from there."""
+    """The decoder that a spec names; raises BadSpec, and what the registry says where a schema comes from there."""
     home, what = _home(spec)
     made: Decoder = home.decoder(what, format_settings(settings))
     return made

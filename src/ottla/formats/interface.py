@@ -1,7 +1,7 @@
 """What every format is: from bytes to values, and back, one by one or as a column.
 
-A column's bad record is a null and a text: it never fails the rows beside it. What is no record's fault (a registry that
-is away) is raised, so that nobody takes good rows for bad ones; the same call may succeed later.
+A column's bad record is a null and a text: it never fails the rows beside it. What is no record's fault (a registry
+that is away) is raised, so that nobody takes good rows for bad ones; the same call may succeed later.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-#: A record of more bytes is bad. What a value takes in memory is a multiple of its bytes that its schema decides, so that
-#: this bounds it; topics with larger records are hardly ever seen (Kafka's default is 1 MiB).
+#: A record of more bytes is bad. What a value takes in memory is a multiple of its bytes that its schema decides, so
+#: that this bounds it; topics with larger records are hardly ever seen (Kafka's default is 1 MiB).
 RECORD_BYTES_MAX: Final = 64 * 1024 * 1024
 
 #: Fetches what a coder lacks; it may wait for a registry.

@@ -1,7 +1,7 @@
 """What a format may be given beside its name, under the names of Confluent's serializers where they have one.
 
-    decoder("avro:orders-value", **{"schema.registry.url": "http://localhost:8081"})
-    decoder("avro:orders-value", schema_registry_url="/srv/schemas")
+decoder("avro:orders-value", **{"schema.registry.url": "http://localhost:8081"})
+decoder("avro:orders-value", schema_registry_url="/srv/schemas")
 """
 
 from __future__ import annotations
