@@ -14,6 +14,7 @@ from ottla.client.errors import ClientClosed, ClientFault, KafkaError
 from ottla.client.producing import batches
 from ottla.client.producing.producer import Producer as AsyncProducer
 from ottla.client.records import ProducerRecord, RawRecord, RecordMetadata, WrittenRows, checked_records, numbered
+from ottla.client.schemas import waiting_for_schemas
 from ottla.client.sync.described import described_by
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.world import ClientPorts
@@ -116,15 +117,18 @@ class Producer:
         """Hands a record over; waits only where too many are on their way already."""
         if on_delivery is not None:
             check_call(on_delivery, "on_delivery")
-        raw = self._inner.checked(topic, value, key, partition, timestamp, headers)
+        raw = waiting_for_schemas(lambda: self._inner.checked(topic, value, key, partition, timestamp, headers))
         return self._hand_over(Delivery(self, raw, on_delivery))
 
     def send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
         """Hands records over, in their order. All are checked before the first is."""
-        raws = [
-            numbered(number, self._inner.checked, r.topic, r.value, r.key, r.partition, r.timestamp, r.headers)
-            for number, r in enumerate(checked_records(records))
-        ]
+        listed = checked_records(records)
+        raws = waiting_for_schemas(
+            lambda: [
+                numbered(number, self._inner.checked, r.topic, r.value, r.key, r.partition, r.timestamp, r.headers)
+                for number, r in enumerate(listed)
+            ]
+        )
         return [self._hand_over(Delivery(self, raw, None)) for raw in raws]
 
     def _hand_over(self, delivery: Delivery) -> Delivery:

@@ -332,8 +332,8 @@ def _unscaled(value: Any, schema: AvroSchema) -> int | None:
     if not isinstance(exponent, int) or len(digits) + abs(exponent) > _DECIMAL_PLACES_MAX:
         return None
     shift = exponent + schema.scale
-    whole = int("".join(map(str, digits)))
-    whole, rest = (whole * 10**shift, 0) if shift >= 0 else divmod(whole, 10**-shift)
+    whole: int = int("".join(map(str, digits)))
+    whole, rest = divmod(whole * 10 ** max(shift, 0), 10 ** max(-shift, 0))
     if rest:
         return None
     return -whole if sign else whole

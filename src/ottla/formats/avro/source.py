@@ -9,7 +9,7 @@ from ottla.formats.errors import BadRecord, BadSpec
 from ottla.formats.registry import CachedRegistry, registry_for
 from ottla.formats.registry.interface import AVRO, SCHEMA_BYTES_MAX, RegisteredSchema, WrittenSchema
 from ottla.formats.settings import FormatSettings
-from ottla.formats.subjects import subject_for
+from ottla.formats.subjects import strategy_for, subject_for
 
 #: What a spec says in place of a subject: records name their schemas.
 REGISTRY: Final = "registry"
@@ -23,6 +23,7 @@ class SchemaSource:
         self._what = what
         self._registry = registry_for(settings)
         self._is_file = what.endswith(".avsc")
+        strategy_for(settings.subject_name_strategy)  # one that is none is said at once
         self._pinned = pinned
         self._given: AvroSchema | None = None
         self._column: AvroSchema | None = None
