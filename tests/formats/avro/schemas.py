@@ -94,7 +94,10 @@ _LEAVES: list[tuple[Any, st.SearchStrategy[Any]]] = [
     ({"type": "int", "logicalType": "date"}, st.dates()),
     (
         {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 3},
-        st.integers(-(10**9) + 1, 10**9 - 1).map(lambda n: Decimal(n).scaleb(-3)),
+        # fastavro writes -128 and its like with a byte more than Java does, and ours.
+        st.integers(-(10**9) + 1, 10**9 - 1)
+        .filter(lambda n: n not in {-(2**7), -(2**15), -(2**23)})
+        .map(lambda n: Decimal(n).scaleb(-3)),
     ),
 ]
 Pair = tuple[Any, st.SearchStrategy[Any]]

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from ottla.formats.avro.resolution import Form, Unreadable, reader_of
 from ottla.formats.avro.schema import AvroSchema
-from ottla.formats.avro.source import SchemaSource
 from ottla.formats.errors import BadRecord, BadSpec, SchemaNotFound
 from ottla.formats.framing import HEADER_BYTES, schema_id_of
 from ottla.formats.interface import RECORD_BYTES_MAX, Decoder, Load
+from ottla.formats.source import SchemaSource
 
 #: Plans that are kept; a topic whose records come from more schemas has them made again.
 PLANS_MAX: Final = 256
@@ -34,7 +34,7 @@ class Plan:
 
 
 class AvroDecoder(Decoder):
-    def __init__(self, source: SchemaSource, *, rescue_column: str | None = None) -> None:
+    def __init__(self, source: SchemaSource[AvroSchema], *, rescue_column: str | None = None) -> None:
         self._source = source
         self._rescue_column = rescue_column
         self._framed = source.framed

@@ -17,10 +17,10 @@ from ottla.formats.avro.defaults import default_bytes
 from ottla.formats.avro.output import PRIMITIVE_WRITERS, Write, refused, write_bytes, write_long, write_string
 from ottla.formats.avro.schema import NO_DEFAULT, AvroSchema
 from ottla.formats.avro.shapes import member_names, others
-from ottla.formats.avro.source import SchemaSource
 from ottla.formats.errors import BadValue
 from ottla.formats.framing import header
 from ottla.formats.interface import Encoder, Load
+from ottla.formats.source import SchemaSource
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCAL_EPOCH: Final = _EPOCH.replace(tzinfo=None)
@@ -33,12 +33,12 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class AvroEncoder(Encoder):
-    def __init__(self, source: SchemaSource) -> None:
+    def __init__(self, source: SchemaSource[AvroSchema]) -> None:
         self._source = source
         self._prefix: bytes | None = None if source.framed else b""
         self._writers: dict[bool, Write] = {}
 
-    def __reduce__(self) -> tuple[type[AvroEncoder], tuple[SchemaSource]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return AvroEncoder, (self._source.pinned(),)
 
     def encode(self, values: Any) -> Any:
