@@ -370,8 +370,8 @@ def _entry_name(field: str) -> str:
 
 
 def _free_name(field: str, made: DescriptorProto) -> str:
-    """`_field`, with as many more letters before it as another thing of the message makes necessary."""
-    taken = {one.name for one in (*made.field, *made.oneof_decl, *made.nested_type, *made.enum_type)}
+    """`_field`, with as many more letters before it as another field or oneof makes necessary."""
+    taken = {one.name for one in (*made.field, *made.oneof_decl)}
     name = f"_{field}"
     while name in taken:
         name = f"X{name}"
