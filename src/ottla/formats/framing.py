@@ -16,6 +16,8 @@ from struct import Struct
 from typing import Final
 
 from ottla.formats.errors import BadRecord
+from ottla.records.errors import RecordError
+from ottla.records.varint import encode, read_varint
 
 MAGIC: Final = 0
 HEADER_BYTES: Final = 5
@@ -23,8 +25,6 @@ FIRST_MESSAGE: Final = (0,)
 #: Messages nested deeper than this nobody writes; protoc takes no deeper ones than 32 by itself.
 INDEXES_MAX: Final = 64
 _FORM: Final = Struct(">bI")
-#: Of a varint of 32 bits.
-_VARINT_BYTES_MAX: Final = 5
 
 
 def schema_id_of(data: bytes) -> int:
@@ -44,44 +44,23 @@ def header(schema_id: int) -> bytes:
 
 def indexes_of(data: bytes, pos: int) -> tuple[tuple[int, ...], int]:
     """The message indexes that stand at a position, and where the value begins; raises BadRecord."""
-    count, pos = _varint(data, pos)
-    if count == 0:
-        return FIRST_MESSAGE, pos
-    if not 0 < count <= INDEXES_MAX:
-        raise BadRecord(f"{count} message indexes: there are {INDEXES_MAX} at most")
-    found = []
-    for _ in range(count):
-        index, pos = _varint(data, pos)
-        if index < 0:
-            raise BadRecord(f"a message index of {index}")
-        found.append(index)
+    try:
+        count, pos = read_varint(data, pos)
+        if count == 0:
+            return FIRST_MESSAGE, pos
+        if not 0 < count <= INDEXES_MAX:
+            raise BadRecord(f"{count} message indexes: there are {INDEXES_MAX} at most")
+        found = []
+        for _ in range(count):
+            index, pos = read_varint(data, pos)
+            found.append(index)
+    except (IndexError, RecordError):
+        raise BadRecord("the message indexes are cut off, or no numbers") from None
+    if min(found) < 0:
+        raise BadRecord(f"a message index of {min(found)}")
     return tuple(found), pos
 
 
 def indexes(path: tuple[int, ...]) -> bytes:
     """Message indexes as they stand before a value."""
-    if path == FIRST_MESSAGE:
-        return b"\0"
-    return b"".join(map(_zigzag, (len(path), *path)))
-
-
-def _varint(data: bytes, pos: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 7 * _VARINT_BYTES_MAX, 7):
-        if pos >= len(data):
-            raise BadRecord("the message indexes are cut off")
-        byte = data[pos]
-        pos += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), pos
-    raise BadRecord(f"a message index of more than {_VARINT_BYTES_MAX} bytes")
-
-
-def _zigzag(number: int) -> bytes:
-    rest, found = number << 1, bytearray()
-    while rest > 0x7F:
-        found.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    found.append(rest)
-    return bytes(found)
+    return encode(0) if path == FIRST_MESSAGE else b"".join(map(encode, (len(path), *path)))

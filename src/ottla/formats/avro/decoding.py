@@ -20,6 +20,7 @@ from ottla.formats.errors import BadRecord, BadSpec, SchemaNotFound
 from ottla.formats.framing import HEADER_BYTES, schema_id_of
 from ottla.formats.interface import RECORD_BYTES_MAX, Decoder, Load
 from ottla.formats.source import SchemaSource
+from ottla.records.errors import RecordError
 
 #: Plans that are kept; a topic whose records come from more schemas has them made again.
 PLANS_MAX: Final = 256
@@ -44,6 +45,15 @@ class AvroDecoder(Decoder):
     def __reduce__(self) -> tuple[Any, ...]:
         """With the schema of the column, so that all who unpickle it read alike."""
         return partial(AvroDecoder, rescue_column=self._rescue_column), (self._source.pinned(),)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AvroDecoder) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[Any, ...]:
+        return *self._source.parts(), self._rescue_column
 
     # Columns
 
@@ -154,6 +164,8 @@ def _whole(read: Callable[[bytes, int], tuple[Any, int]]) -> Callable[[bytes, in
             raise BadRecord(f"the record ends within its value, after {len(data)} bytes") from None
         except RecursionError:
             raise BadRecord("the value is nested too deep") from None
+        except RecordError as error:  # of a number's bytes
+            raise BadRecord(str(error)) from None
         if end != len(data):
             raise BadRecord(f"{len(data) - end} bytes are left behind the value")
         return value

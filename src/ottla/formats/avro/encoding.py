@@ -14,7 +14,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from ottla.formats.avro.defaults import default_bytes
-from ottla.formats.avro.output import PRIMITIVE_WRITERS, Write, refused, write_bytes, write_long, write_string
+from ottla.formats.avro.numbers import bytes_of
+from ottla.formats.avro.output import PRIMITIVE_WRITERS, Write, refused, write_long, write_string
 from ottla.formats.avro.schema import NO_DEFAULT, AvroSchema
 from ottla.formats.avro.shapes import member_names, others
 from ottla.formats.errors import BadValue
@@ -313,13 +314,13 @@ def _decimal_writer(schema: AvroSchema) -> Write:
         unscaled = _unscaled(value, schema)
         if unscaled is None or abs(unscaled) >= limit:
             raise refused(value, what)
-        if size is None:
-            write_bytes(unscaled.to_bytes(_bytes_for(unscaled), "big", signed=True), out)
-            return
         try:
-            out += unscaled.to_bytes(size, "big", signed=True)
+            raw = bytes_of(unscaled, size)
         except OverflowError:
             raise refused(value, f"{what} of {size} bytes") from None
+        if size is None:
+            write_long(len(raw), out)
+        out += raw
 
     return write
 
@@ -337,11 +338,6 @@ def _unscaled(value: Any, schema: AvroSchema) -> int | None:
     if rest:
         return None
     return -whole if sign else whole
-
-
-def _bytes_for(number: int) -> int:
-    """As few as hold it with its sign."""
-    return ((number + 1 if number < 0 else number).bit_length() + 8) // 8
 
 
 def _uuid_writer(schema: AvroSchema) -> Write:

@@ -11,38 +11,16 @@ from struct import Struct
 from typing import Any, Final, TypeAlias
 
 from ottla.formats.errors import BadRecord
+from ottla.records.varint import read_varlong
 
 Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 
-#: Ten bytes hold 64 bits.
-_SHIFT_MAX: Final = 63
-_FLOAT: Final = Struct("<f")
-_DOUBLE: Final = Struct("<d")
-
-
-def read_long(data: bytes, pos: int) -> tuple[int, int]:
-    byte = data[pos]
-    pos += 1
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), pos
-    value = byte & 0x7F
-    shift = 7
-    while True:
-        byte = data[pos]
-        pos += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-        if shift > _SHIFT_MAX:
-            raise BadRecord(f"a number of more than ten bytes at byte {pos}")
-    if value >> 64:
-        raise BadRecord(f"a number of more than 64 bits before byte {pos}")
-    return (value >> 1) ^ -(value & 1), pos
+FLOAT: Final = Struct("<f")
+DOUBLE: Final = Struct("<d")
 
 
 def read_int(data: bytes, pos: int) -> tuple[int, int]:
-    value, pos = read_long(data, pos)
+    value, pos = read_varlong(data, pos)
     if not -0x80000000 <= value <= 0x7FFFFFFF:
         raise BadRecord(f"{value} is no int, before byte {pos}")
     return value, pos
@@ -62,17 +40,17 @@ def read_boolean(data: bytes, pos: int) -> tuple[bool, int]:
 def read_float(data: bytes, pos: int) -> tuple[float, int]:
     if pos + 4 > len(data):
         raise IndexError
-    return _FLOAT.unpack_from(data, pos)[0], pos + 4
+    return FLOAT.unpack_from(data, pos)[0], pos + 4
 
 
 def read_double(data: bytes, pos: int) -> tuple[float, int]:
     if pos + 8 > len(data):
         raise IndexError
-    return _DOUBLE.unpack_from(data, pos)[0], pos + 8
+    return DOUBLE.unpack_from(data, pos)[0], pos + 8
 
 
 def read_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
-    size, pos = read_long(data, pos)
+    size, pos = read_varlong(data, pos)
     end = pos + size
     if size < 0:
         raise BadRecord(f"a length of {size} before byte {pos}")
@@ -89,6 +67,18 @@ def read_string(data: bytes, pos: int) -> tuple[str, int]:
         raise BadRecord(f"no UTF-8 at byte {end - len(raw) + error.start}: {error.reason}") from None
 
 
+def number_of(raw: bytes) -> int:
+    """The whole number that a decimal is, without its point."""
+    return int.from_bytes(raw, "big", signed=True)
+
+
+def bytes_of(number: int, size: int | None) -> bytes:
+    """The way back, in so many bytes, or in as few as hold it with its sign; raises OverflowError."""
+    if size is None:
+        size = ((number + 1 if number < 0 else number).bit_length() + 8) // 8
+    return number.to_bytes(size, "big", signed=True)
+
+
 def fixed_reader(size: int) -> Read:
     def read(data: bytes, pos: int) -> tuple[bytes, int]:
         end = pos + size
@@ -103,7 +93,7 @@ def enum_reader(symbols: tuple[str, ...], found: tuple[str | None, ...]) -> Read
     """By the writer's symbols; `found` has what the reader takes each for, None where it takes it for nothing."""
 
     def read(data: bytes, pos: int) -> tuple[str, int]:
-        index, end = read_long(data, pos)
+        index, end = read_varlong(data, pos)
         if not 0 <= index < len(found):
             raise BadRecord(f"there is no symbol {index} of {len(found)}, at byte {pos}")
         symbol = found[index]
@@ -118,7 +108,7 @@ PRIMITIVE_READERS: Final[dict[str, Read]] = {
     "null": read_null,
     "boolean": read_boolean,
     "int": read_int,
-    "long": read_long,
+    "long": read_varlong,
     "float": read_float,
     "double": read_double,
     "bytes": read_bytes,

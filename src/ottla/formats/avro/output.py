@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import index
-from struct import Struct
 from typing import Any, Final, TypeAlias
 
+from ottla.formats.avro.numbers import DOUBLE, FLOAT
 from ottla.formats.errors import BadValue
+from ottla.records.varint import encode
 
 Write: TypeAlias = Callable[[Any, bytearray], None]
 
-_FLOAT: Final = Struct("<f")
-_DOUBLE: Final = Struct("<d")
 _INT_MAX: Final = 2**31 - 1
 _LONG_MAX: Final = 2**63 - 1
 
 
 def write_long(value: Any, out: bytearray) -> None:
-    number = whole(value, "long", _LONG_MAX)
-    rest = (number << 1) ^ (number >> 63)
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
+    out += encode(whole(value, "long", _LONG_MAX))
 
 
 def write_int(value: Any, out: bytearray) -> None:
@@ -58,13 +52,13 @@ def write_boolean(value: Any, out: bytearray) -> None:
 
 def write_float(value: Any, out: bytearray) -> None:
     try:
-        out += _FLOAT.pack(number(value, "float"))
+        out += FLOAT.pack(number(value, "float"))
     except OverflowError:
         raise BadValue(f"{value} is no float of 32 bits") from None
 
 
 def write_double(value: Any, out: bytearray) -> None:
-    out += _DOUBLE.pack(number(value, "double"))
+    out += DOUBLE.pack(number(value, "double"))
 
 
 def number(value: Any, what: str) -> float:

@@ -18,12 +18,12 @@ from ottla.formats.avro.numbers import (
     Read,
     enum_reader,
     fixed_reader,
-    read_long,
     read_string,
 )
 from ottla.formats.avro.schema import NO_DEFAULT, AvroField, AvroSchema
 from ottla.formats.avro.shapes import Shape, member_names, others, shape_of
 from ottla.formats.errors import BadRecord, BadSpec
+from ottla.records.varint import read_varlong
 
 #: Items of an array that take no bytes (nulls, empty records): a count of a few bytes could announce any number of
 #: them.
@@ -207,7 +207,7 @@ def _record_reader(blank: dict[str, Any], steps: list[tuple[str | None, Read]], 
 
 def _union_reader(branches: list[Read]) -> Read:
     def read(data: bytes, pos: int) -> tuple[Any, int]:
-        number, end = read_long(data, pos)
+        number, end = read_varlong(data, pos)
         if not 0 <= number < len(branches):
             raise BadRecord(f"there is no branch {number} of {len(branches)}, at byte {pos}")
         return branches[number](data, end)
@@ -251,9 +251,9 @@ def _map_reader(read_value: Read, *, as_pairs: bool) -> Read:
 
 def _block(data: bytes, pos: int) -> tuple[int, int]:
     """How many items stand in the next block; behind a negative count stands the block's size."""
-    count, pos = read_long(data, pos)
+    count, pos = read_varlong(data, pos)
     if count < 0:
-        size, pos = read_long(data, pos)
+        size, pos = read_varlong(data, pos)
         if not 0 <= size <= len(data) - pos:
             raise BadRecord(f"a block of {size} bytes is announced at byte {pos}, and {len(data) - pos} are there")
         count = -count

@@ -20,6 +20,7 @@ from decimal import Context, Decimal
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
+from ottla.formats.avro.numbers import number_of
 from ottla.formats.avro.schema import DECIMAL_DIGITS_MAX, AvroSchema
 from ottla.formats.errors import BadRecord
 
@@ -53,7 +54,7 @@ def _decimal(schema: AvroSchema) -> Shape:
     def decimal(raw: bytes) -> Decimal:
         if len(raw) > max(bytes_max, schema.size):
             raise BadRecord(f"a decimal of {len(raw)} bytes")
-        unscaled = int.from_bytes(raw, "big", signed=True)
+        unscaled = number_of(raw)
         if not -limit < unscaled < limit:
             raise BadRecord(f"a decimal of more than {schema.precision} digits")
         return Decimal(unscaled).scaleb(scale, _EXACT)

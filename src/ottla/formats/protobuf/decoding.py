@@ -39,9 +39,16 @@ class ProtobufDecoder(Decoder):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """With the schema of the column, so that all who unpickle it read alike."""
-        from ottla.formats.protobuf import rebuilt_decoder
+        return partial(ProtobufDecoder, rescue_column=self._rescue_column), (self._source.pinned(),)
 
-        return rebuilt_decoder, (*self._source.pinned().parts(), self._rescue_column)
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ProtobufDecoder) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[Any, ...]:
+        return *self._source.parts(), self._rescue_column
 
     # Columns
 

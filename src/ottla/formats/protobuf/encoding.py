@@ -26,9 +26,7 @@ class ProtobufEncoder(Encoder):
         self._fill: Fill | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from ottla.formats.protobuf import rebuilt_encoder
-
-        return rebuilt_encoder, self._source.pinned().parts()
+        return ProtobufEncoder, (self._source.pinned(),)
 
     def encode(self, values: Any) -> Any:
         from ottla.arrow.library import pa

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from ottla.formats.errors import BadRecord, BadSpec
 from ottla.formats.protobuf.source_text import parse_proto
 from ottla.formats.registry.interface import PROTOBUF, WrittenSchema
-from ottla.formats.source import Behind, bytes_of_file, text_of_file
+from ottla.formats.source import Behind, SchemaLanguage, bytes_of_file, text_of_file
 
 #: A text that holds several files: a set of descriptors in base64. No .proto file begins like this.
 _SET: Final = "descriptor-set:"
@@ -105,6 +105,16 @@ def name_of(schema: ProtobufSchema) -> str | None:
 def is_registrable(schema: WrittenSchema) -> bool:
     """A registry has imports under subjects of their own."""
     return not schema.text.startswith(_SET)
+
+
+LANGUAGE: Final = SchemaLanguage(
+    kind=PROTOBUF,
+    suffixes=(".proto", ".desc"),
+    read=read_file,
+    parse=parse,
+    name_of=name_of,
+    is_registrable=is_registrable,
+)
 
 
 def _file_of(text: str, label: str) -> FileDescriptorProto:

@@ -20,6 +20,8 @@ _WORD: Final = re.compile(
 )
 #: Of an escape in a text: one letter, an octal or hexadecimal number, a character of Unicode.
 _ESCAPE: Final = re.compile(r"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+#: Of what is no word.
+_SHOWN_MAX: Final = 20
 _LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
@@ -36,7 +38,7 @@ def tokens(source: str) -> Iterator[Token]:
     while pos < len(source):
         match = _WORD.match(source, pos)
         if match is None:
-            raise BadSpec(f"line {line} of the Protobuf schema: {source[pos : pos + 20]!r} is no word")
+            raise BadSpec(f"line {line} of the Protobuf schema: {source[pos : pos + _SHOWN_MAX]!r} is no word")
         kind = match.lastgroup
         assert kind is not None
         if kind != "blank":
