@@ -11,6 +11,8 @@ import pytest
 
 from ottla.client import Consumer, Producer, ProducerRecord, sync
 from ottla.client.errors import SchemaUnavailable, SerializationFailed, SettingsError
+from ottla.client.schemas import TOPICS_MAX, waiting_for_schemas
+from ottla.client.serializers import serialized, serializer_for
 from ottla.formats.registry.http import TRIES
 from tests.formats.registry_server import RegistryServer, registry_server
 
@@ -149,6 +151,15 @@ async def test_a_schema_that_must_be_there(bootstrap: str, registry: RegistrySer
         with pytest.raises(SchemaUnavailable, match="Subject 'schemas-nobody-value' not found"):
             await latest.send("schemas-nobody", {"id": 1})
         await latest.send_and_wait("schemas-must", {"id": 2})
+
+
+def test_a_schema_file_is_read_once(order: str) -> None:
+    """Topics come and go, more of them than encoders are kept, and the file may be gone by then."""
+    serializer = serializer_for(order, "value.serializer")
+    Path(order.partition(":")[2]).unlink()
+    for number in range(TOPICS_MAX + 2):
+        raw = waiting_for_schemas(lambda: serialized({"id": 1}, serializer, "value", f"topic-{number}"))  # noqa: B023
+        assert raw == b"\x02"
 
 
 def test_settings_that_cannot_be_meant(order: str) -> None:

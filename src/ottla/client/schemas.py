@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 
 async def with_schemas(attempt: Callable[[], Result]) -> Result:
-    """What an attempt gives, when all schemas that it needs are there. Each round brings one of them, or raises."""
+    """What an attempt at one record gives, when its schemas are there. Each round brings one of them, or raises."""
     while True:
         try:
             return attempt()
@@ -60,9 +60,8 @@ def waiting_for_schemas(attempt: Callable[[], Result]) -> Result:
 class SchemaSerializer:
     """Writes values of one side (keys or values); each topic has an encoder of its own."""
 
-    def __init__(self, spec: str, settings: Mapping[str, Any], what: str) -> None:
-        self._spec = spec
-        self._settings = settings
+    def __init__(self, encoder: Encoder, what: str) -> None:
+        self._encoder = encoder
         self._what = what
         self._encoders: dict[str, Encoder] = {}
 
@@ -82,7 +81,7 @@ class SchemaSerializer:
     def _made(self, topic: str) -> Encoder:
         if len(self._encoders) >= TOPICS_MAX:
             self._encoders.clear()
-        made = self._encoders[topic] = encoder(self._spec, **self._settings, topic=topic)
+        made = self._encoders[topic] = self._encoder.for_topic(topic)
         return made
 
 
@@ -101,12 +100,11 @@ class SchemaDeserializer:
 
 def schema_serializer(spec: str, field: str, settings: Mapping[str, Any]) -> SchemaSerializer:
     """Checked as far as that goes without asking a registry; raises SettingsError."""
-    with_side = {**settings, "is_key": field.startswith("key")}
     try:
-        encoder(spec, **with_side)
+        made = encoder(spec, **settings, is_key=field.startswith("key"))
     except (FormatError, LibraryMissing) as error:
         raise SettingsError(f"{field}: {error}") from error
-    return SchemaSerializer(spec, with_side, field.partition(".")[0])
+    return SchemaSerializer(made, field.partition(".")[0])
 
 
 def schema_deserializer(spec: str, field: str, settings: Mapping[str, Any]) -> SchemaDeserializer:

@@ -54,6 +54,10 @@ class Encoder(ABC):
     def encode_one(self, value: Any) -> bytes:
         """The bytes of one value; raises BadValue."""
 
+    def for_topic(self, topic: str) -> Encoder:
+        """The same for another topic, whose subject may have another schema."""
+        return self
+
     def missing_for(self, value: Any) -> Load | None:
         """What has to be fetched or registered before `encode_one` of this value waits for nobody."""
         return None

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ottla.arrow.library import pa
-from ottla.formats.errors import FormatError
+from ottla.formats.errors import BadSpec, FormatError
 
-_REFUSALS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError)
+#: Fields of a column, with all that is in them. Types that use each other twice would make any number of them.
+FIELDS_MAX: Final = 10_000
+_REFUSALS: Final = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    OverflowError,
+    TypeError,
+    ValueError,
+)
+
+
+class FieldCount:
+    """Of the type that is being made of a schema."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def add(self, count: int) -> None:
+        self._count += count
+        if self._count > FIELDS_MAX:
+            raise BadSpec(f"the schema makes a column of more than {FIELDS_MAX} fields")
 
 
 def column_of(rows: list[Any], errors: list[str | None], arrow_type: Any) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ protobuf:shop.proto#shop.Order     with a message's name, where a schema has sev
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
 from ottla.formats.errors import BadRecord, BadSpec
@@ -83,6 +83,13 @@ class SchemaSource(Generic[Schema]):
         if self._pinned is not None or not (self._names_subject or self._settings.topic is not None):
             return self
         return SchemaSource(self._language, self._what, self._settings, self._written())
+
+    def for_topic(self, topic: str) -> SchemaSource[Schema]:
+        """The same with another topic; a file is not read again."""
+        made = SchemaSource(self._language, self._what, replace(self._settings, topic=topic), self._pinned)
+        if self._is_file:
+            made._column = self._column
+        return made
 
     def parts(self) -> tuple[str, FormatSettings, WrittenSchema | None]:
         """What it is made of, beside the language."""

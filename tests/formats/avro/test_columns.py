@@ -19,6 +19,7 @@ from ottla.formats import decoder, encoder
 from ottla.formats.avro.schema import parse_schema
 from ottla.formats.errors import BadRecord, BadSpec, BadValue, RegistryUnreachable
 from ottla.formats.framing import header
+from ottla.formats.interface import RECORD_BYTES_MAX
 from ottla.formats.registry.http import TRIES
 
 ORDER = {
@@ -198,6 +199,14 @@ def test_mutated_bytes_are_a_value_or_an_error(tmp_path: Path, seed: int) -> Non
     column.validate(full=True)
     assert column.is_null().to_pylist() == errors.is_valid().to_pylist()
     assert 0 < column.null_count < len(rows)
+
+
+def test_a_record_that_is_too_large(tmp_path: Path) -> None:
+    raw = bytes(RECORD_BYTES_MAX + 1)
+    ours = decoder(written(tmp_path, "bytes"))
+    column, errors = ours.decode(pa.array([raw, b"\x02a"]))
+    assert column.to_pylist() == [None, b"a"]
+    assert errors[0].as_py() == f"{RECORD_BYTES_MAX + 1} bytes are more than a record may have, {RECORD_BYTES_MAX}"
 
 
 def test_deep_nesting_is_an_error(tmp_path: Path) -> None:

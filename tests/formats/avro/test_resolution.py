@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ottla.formats.avro.columns import arrow_type_of
 from ottla.formats.avro.encoding import writer_of
 from ottla.formats.avro.resolution import EMPTY_ITEMS_MAX, Form, Unreadable, reader_of
 from ottla.formats.avro.schema import parse_schema
@@ -180,6 +181,50 @@ def test_bytes_that_are_no_value(schema: Any, raw: bytes, said: str) -> None:
 def test_schemas_that_are_none(text: str, said: str) -> None:
     with pytest.raises(BadSpec, match=said):
         parse_schema(text)
+
+
+def doubling(leaf: Any, levels: int, prefix: str = "T") -> Any:
+    """A record that has two of the next, which have two of the next: a value has 2**levels of the last."""
+    found = leaf
+    for level in range(levels):
+        name = f"{prefix}{level}"
+        found = record(field("a", found), field("b", name_in(found)), name=name)
+    return found
+
+
+def name_in(schema: Any) -> Any:
+    return schema["name"] if isinstance(schema, dict) else schema
+
+
+def test_types_that_hold_each_other_twice() -> None:
+    with pytest.raises(BadSpec, match="more than 1000 parts that take no byte"):
+        parse_schema(json.dumps(doubling("null", 20)))
+    large = parse_schema(json.dumps(doubling("long", 20)))
+    with pytest.raises(IndexError):
+        reader_of(large, large, Form.OBJECTS)(b"\x02" * 100, 0)
+    with pytest.raises(BadSpec, match="a column of more than 10000 fields"):
+        arrow_type_of(large)
+
+
+def test_unions_that_do_not_go_together_are_tried_once() -> None:
+    """Each level of the reader's has two branches that fail at the bottom."""
+
+    def nested(leaf: str, prefix: str, levels: int) -> Any:
+        found: Any = leaf
+        for level in range(levels):
+            branches = [record(field("x", found), name=f"{prefix}{level}a")]
+            if prefix == "R":
+                branches.append(record(field("x", name_of(found)), name=f"{prefix}{level}b"))
+            found = branches
+        return found
+
+    def name_of(schema: Any) -> Any:
+        return [one["name"] for one in schema] if isinstance(schema, list) else schema
+
+    writer, reader = (parse_schema(json.dumps(nested(leaf, p, 28))) for leaf, p in (("string", "W"), ("int", "R")))
+    read = reader_of(writer, reader, Form.OBJECTS)
+    with pytest.raises(BadRecord, match="cannot be read as"):
+        read(b"\x00" * 40, 0)
 
 
 def test_a_default_that_is_no_value() -> None:

@@ -169,6 +169,14 @@ def test_descriptor_sets(registry: RegistryServer, tmp_path: Path) -> None:
         decoder(f"protobuf:{tmp_path}/none.desc")
 
 
+def test_messages_that_hold_each_other_twice(tmp_path: Path) -> None:
+    levels = " ".join(f"message M{n} {{ M{n + 1} a = 1; M{n + 1} b = 2; }}" for n in range(20))
+    spec = written(tmp_path, f'syntax = "proto3"; {levels} message M20 {{ int32 x = 1; }}')
+    assert decoder(spec).decode_one(b"")
+    with pytest.raises(BadSpec, match="a column of more than 10000 fields"):
+        _ = decoder(spec).arrow_type
+
+
 def test_a_message_in_itself(tmp_path: Path) -> None:
     spec = written(tmp_path, 'syntax = "proto3"; message Tree { Tree left = 1; int32 x = 2; }')
     raw = encoder(spec).encode_one({"left": {"left": {"x": 5}}})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -124,6 +125,24 @@ def test_an_answer_without_end(registry: RegistryServer) -> None:
     registry.faults = [(200, b" " * (ANSWER_BYTES_MAX + 1))] * TRIES
     with pytest.raises(RegistryUnreachable, match=f"more than {ANSWER_BYTES_MAX} bytes"):
         asking(registry).by_id(1)
+
+
+def test_an_answer_that_is_cut_off() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+        def serve() -> None:
+            for _ in range(TRIES):
+                peer, _ = listening.accept()
+                with peer:
+                    peer.recv(4096)
+                    peer.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"schema": ')
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(RegistryUnreachable, match="the answer is cut off"):
+            HttpRegistry(HttpSettings(urls=(url,)), Pauses()).by_id(1)
+        thread.join()
 
 
 def test_credentials(registry: RegistryServer) -> None:

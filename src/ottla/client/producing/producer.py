@@ -14,6 +14,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -190,13 +191,13 @@ class Producer:
         Nothing else is raised: what could not be queued (no such topic, no room within `max.block.ms`) is the outcome
         of its record's delivery.
         """
-        listed = checked_records(records)
-        raws = await with_schemas(
-            lambda: [
-                numbered(number, self.checked, r.topic, r.value, r.key, r.partition, r.timestamp, r.headers)
-                for number, r in enumerate(listed)
-            ]
-        )
+        raws: list[RawRecord] = []
+        for number, r in enumerate(checked_records(records)):
+            given = (r.topic, r.value, r.key, r.partition, r.timestamp, r.headers)
+            try:
+                raws.append(numbered(number, self.checked, *given))
+            except SchemaNotLoaded:
+                raws.append(await with_schemas(partial(numbered, number, self.checked, *given)))
         deliveries: list[Delivery] = []
         #: By topic, or by None for all, why nothing more of it can be queued in this call.
         faults: dict[str | None, KafkaError] = {}

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -122,13 +123,14 @@ class Producer:
 
     def send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
         """Hands records over, in their order. All are checked before the first is."""
-        listed = checked_records(records)
-        raws = waiting_for_schemas(
-            lambda: [
-                numbered(number, self._inner.checked, r.topic, r.value, r.key, r.partition, r.timestamp, r.headers)
-                for number, r in enumerate(listed)
-            ]
-        )
+        raws = [
+            waiting_for_schemas(
+                partial(
+                    numbered, number, self._inner.checked, r.topic, r.value, r.key, r.partition, r.timestamp, r.headers
+                )
+            )
+            for number, r in enumerate(checked_records(records))
+        ]
         return [self._hand_over(Delivery(self, raw, None)) for raw in raws]
 
     def _hand_over(self, delivery: Delivery) -> Delivery:

@@ -8,6 +8,7 @@ from ottla.arrow.library import pa
 from ottla.formats.avro.schema import AvroSchema
 from ottla.formats.avro.shapes import is_widened, member_names, others
 from ottla.formats.errors import BadSpec
+from ottla.formats.rows import FieldCount
 
 _PLAIN: Final = {
     "null": pa.null(),
@@ -38,8 +39,13 @@ _LOGICAL: Final = {
 _DECIMAL128_DIGITS: Final = 38
 
 
-def arrow_type_of(schema: AvroSchema, within: frozenset[str] = frozenset()) -> Any:
+def arrow_type_of(schema: AvroSchema) -> Any:
     """Raises BadSpec for a type that contains itself: columns are as deep as their type says."""
+    return _type_of(schema, frozenset(), FieldCount())
+
+
+def _type_of(schema: AvroSchema, within: frozenset[str], count: FieldCount) -> Any:
+    count.add(1)
     if schema.logical == "decimal":
         decimal = pa.decimal128 if schema.precision <= _DECIMAL128_DIGITS else pa.decimal256
         return decimal(schema.precision, schema.scale)
@@ -50,17 +56,17 @@ def arrow_type_of(schema: AvroSchema, within: frozenset[str] = frozenset()) -> A
         if schema.name in within:
             raise BadSpec(f"the Avro record {schema.name} contains itself: it can be no column, only single records")
         inside = within | {schema.name}
-        return pa.struct([pa.field(one.name, arrow_type_of(one.schema, inside)) for one in schema.fields])
+        return pa.struct([pa.field(one.name, _type_of(one.schema, inside, count)) for one in schema.fields])
     if schema.kind == "array":
-        return pa.list_(arrow_type_of(schema.inner, within))
+        return pa.list_(_type_of(schema.inner, within, count))
     if schema.kind == "map":
-        return pa.map_(pa.string(), arrow_type_of(schema.inner, within))
+        return pa.map_(pa.string(), _type_of(schema.inner, within, count))
     if schema.kind == "union":
-        return _union_type(schema, within)
+        return _union_type(schema, within, count)
     return _PLAIN[schema.kind]
 
 
-def _union_type(schema: AvroSchema, within: frozenset[str]) -> Any:
+def _union_type(schema: AvroSchema, within: frozenset[str], count: FieldCount) -> Any:
     branches = others(schema)
     if not branches:
         return pa.null()
@@ -68,7 +74,7 @@ def _union_type(schema: AvroSchema, within: frozenset[str]) -> Any:
         return pa.int64() if branches[0].kind in {"int", "long"} else pa.float64()
     names = member_names(schema)
     if names is None:
-        return arrow_type_of(branches[0], within)
+        return _type_of(branches[0], within, count)
     return pa.struct(
-        [pa.field(name, arrow_type_of(branch, within)) for name, branch in zip(names, branches, strict=True)]
+        [pa.field(name, _type_of(branch, within, count)) for name, branch in zip(names, branches, strict=True)]
     )

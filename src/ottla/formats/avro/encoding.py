@@ -59,6 +59,9 @@ class AvroEncoder(Encoder):
         prefix, write = self._ready(arrow=False)
         return _written(prefix, write, value)
 
+    def for_topic(self, topic: str) -> AvroEncoder:
+        return AvroEncoder(self._source.for_topic(topic))
+
     def missing_for(self, value: Any) -> Load | None:
         return None if self._prefix is not None and False in self._writers else self._load
 

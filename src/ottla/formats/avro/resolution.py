@@ -61,8 +61,20 @@ class _Resolver:
         self._form = form
         #: Readers of records by both schemas; empty while one is being made, which is when it refers to itself.
         self._records: dict[tuple[int, int], list[Read]] = {}
+        #: What was found not to go together: unions would have it tried again and again.
+        self._refused: dict[tuple[int, int], str] = {}
 
     def read(self, writer: AvroSchema, reader: AvroSchema) -> Read:
+        key = (id(writer), id(reader))
+        if key in self._refused:
+            raise Unreadable(self._refused[key])
+        try:
+            return self._found(writer, reader)
+        except Unreadable as unreadable:
+            self._refused[key] = str(unreadable)
+            raise
+
+    def _found(self, writer: AvroSchema, reader: AvroSchema) -> Read:
         if writer.kind == "union":
             return _union_reader([self._branch(branch, reader) for branch in writer.branches])
         if reader.kind == "union":
@@ -83,7 +95,7 @@ class _Resolver:
         if kind == "record":
             return self._record(writer, reader)
         if kind == "array":
-            return _array_reader(self.read(writer.inner, reader.inner), takes_bytes(writer.inner))
+            return _array_reader(self.read(writer.inner, reader.inner), writer.inner.takes_bytes)
         if kind == "map":
             return _map_reader(self.read(writer.inner, reader.inner), as_pairs=self._form is Form.ARROW)
         if kind in {"enum", "fixed"} and not _same_name(writer, reader):
@@ -273,17 +285,6 @@ def _widened(writer: str, reader: str) -> Read:
         return PRIMITIVE_READERS[reader]
     read = PRIMITIVE_READERS[writer]
     return read if reader == "long" else _shaped(read, float)
-
-
-def takes_bytes(schema: AvroSchema, within: frozenset[int] = frozenset()) -> bool:
-    """Whether a value of a schema is at least one byte long."""
-    if schema.kind == "null" or (schema.kind == "fixed" and not schema.size):
-        return False
-    if schema.kind != "record":
-        return True
-    if id(schema) in within:  # a record comes back to itself through a union, an array or a map only
-        return False
-    return any(takes_bytes(one.schema, within | {id(schema)}) for one in schema.fields)
 
 
 def _same_name(writer: AvroSchema, reader: AvroSchema) -> bool:

@@ -18,6 +18,8 @@ PRIMITIVES: Final = frozenset(("null", "boolean", "int", "long", "float", "doubl
 DEPTH_MAX: Final = 64
 NODES_MAX: Final = 20_000
 FIXED_BYTES_MAX: Final = 1024 * 1024
+#: Nulls and empty records in a record: types that use each other twice would have any number of them in no byte.
+EMPTY_PARTS_MAX: Final = 1000
 #: Digits of Arrow's widest decimal.
 DECIMAL_DIGITS_MAX: Final = 76
 
@@ -68,6 +70,10 @@ class AvroSchema:
     items: AvroSchema | None = None
     branches: tuple[AvroSchema, ...] = ()
     fields: list[AvroField] = field(default_factory=list)
+    #: Whether each value is at least one byte long.
+    takes_bytes: bool = True
+    #: How many parts a value has that take no byte: nulls, and records of nothing else.
+    empty_parts: int = 0
 
     @property
     def inner(self) -> AvroSchema:
@@ -124,12 +130,14 @@ class _Parser:
         if kind == "map":
             return AvroSchema(kind="map", items=self.parse(_of(given, "values"), namespace, depth + 1))
         if kind in PRIMITIVES:
-            return _logical(AvroSchema(kind=kind), given)
+            return _logical(self._by_name(kind, None), given)
         if isinstance(kind, str):
             return self._by_name(kind, namespace)
         raise BadSpec(f"an Avro schema without a type: {str(given)[:200]}")
 
     def _by_name(self, name: str, namespace: str | None) -> AvroSchema:
+        if name == "null":
+            return AvroSchema(kind=name, takes_bytes=False, empty_parts=1)
         if name in PRIMITIVES:
             return AvroSchema(kind=name)
         for full in (f"{namespace}.{name}", name) if namespace and "." not in name else (name,):
@@ -170,6 +178,10 @@ class _Parser:
                     aliases=_texts(one.get("aliases", []), "aliases"),
                 )
             )
+        made.takes_bytes = any(one.schema.takes_bytes for one in made.fields)
+        made.empty_parts = sum(one.schema.empty_parts for one in made.fields) + (not made.takes_bytes)
+        if made.empty_parts > EMPTY_PARTS_MAX:
+            raise BadSpec(f"the Avro {made} has more than {EMPTY_PARTS_MAX} parts that take no byte")
         return made
 
     def _enum(self, given: dict[str, Any], namespace: str | None) -> AvroSchema:
@@ -189,6 +201,7 @@ class _Parser:
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= FIXED_BYTES_MAX:
             raise BadSpec(f"the Avro {made} has a size of {size!r}; it must be from 0 to {FIXED_BYTES_MAX}")
         made.size = size
+        made.takes_bytes, made.empty_parts = bool(size), int(not size)
         return _logical(made, given)
 
     def _named(self, kind: str, given: dict[str, Any], namespace: str | None) -> tuple[AvroSchema, str | None]:

@@ -28,6 +28,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from ottla.arrow.library import pa
 from ottla.formats.errors import BadRecord, BadSpec
+from ottla.formats.rows import FieldCount
 
 Shape: TypeAlias = Callable[[Any], Any]
 
@@ -59,8 +60,13 @@ def is_map(field: Any) -> bool:
 # Types
 
 
-def arrow_type_of(message: Any, within: frozenset[str] = frozenset()) -> Any:
+def arrow_type_of(message: Any) -> Any:
     """Raises BadSpec for a message that contains itself: columns are as deep as their type says."""
+    return _message_type(message, frozenset(), FieldCount())
+
+
+def _message_type(message: Any, within: frozenset[str], count: FieldCount) -> Any:
+    count.add(len(message.fields))
     name = message.full_name
     if name == TIMESTAMP:
         return pa.timestamp("us", "UTC")
@@ -69,24 +75,24 @@ def arrow_type_of(message: Any, within: frozenset[str] = frozenset()) -> Any:
     if name in JSON_LIKE:
         return pa.string()
     if name in WRAPPERS:
-        return _single_type(message.fields_by_name["value"], within)
+        return _single_type(message.fields_by_name["value"], within, count)
     if name in within:
         raise BadSpec(f"the Protobuf message {name} contains itself: it can be no column, only single records")
     inside = within | {name}
-    return pa.struct([pa.field(field.name, _type_of(field, inside)) for field in message.fields])
+    return pa.struct([pa.field(field.name, _type_of(field, inside, count)) for field in message.fields])
 
 
-def _type_of(field: Any, within: frozenset[str]) -> Any:
+def _type_of(field: Any, within: frozenset[str], count: FieldCount) -> Any:
     if is_map(field):
         entry = field.message_type.fields_by_name
-        return pa.map_(_single_type(entry["key"], within), _single_type(entry["value"], within))
-    single = _single_type(field, within)
+        return pa.map_(_single_type(entry["key"], within, count), _single_type(entry["value"], within, count))
+    single = _single_type(field, within, count)
     return pa.list_(single) if field.is_repeated else single
 
 
-def _single_type(field: Any, within: frozenset[str]) -> Any:
+def _single_type(field: Any, within: frozenset[str], count: FieldCount) -> Any:
     if field.message_type is not None:
-        return arrow_type_of(field.message_type, within)
+        return _message_type(field.message_type, within, count)
     if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
         return pa.binary() if field.type == FieldDescriptor.TYPE_BYTES else pa.string()
     return _TYPES[field.cpp_type]

@@ -57,6 +57,9 @@ class ProtobufEncoder(Encoder):
             raise BadValue(str(error)) from None
         return self._prefix + body
 
+    def for_topic(self, topic: str) -> ProtobufEncoder:
+        return ProtobufEncoder(self._source.for_topic(topic))
+
     def missing_for(self, value: Any) -> Load | None:
         return None if self._prefix is not None and self._fill is not None else self._load
 

@@ -106,6 +106,9 @@ class FolderRegistry(Registry):
                 file.flush()
                 os.fsync(file.fileno())
             os.rename(f"{path}.new", path)
+            # Records will have the id: it must not be gone after a power cut.
+            _sync_names(folder)
+            _sync_names(self._folder)
         return schema_id
 
     def _same(self, subject: str, schema: WrittenSchema) -> int | None:
@@ -188,6 +191,14 @@ class _SchemaFile:
         return RegisteredSchema(
             subject=self.subject, version=self.version, schema_id=self.schema_id, schema=self.read()
         )
+
+
+def _sync_names(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _folder_name(subject: str) -> str:

@@ -159,6 +159,8 @@ class HttpRegistry(Registry):
                 if time.monotonic() > end:
                     raise TimeoutError("timed out")
                 pieces.append(piece)
+            if answer.length:
+                raise ValueError(f"the answer is cut off: {answer.length} bytes more were announced")
             return answer.status, answer.headers.get("Location"), b"".join(pieces)
         finally:
             connection.close()
