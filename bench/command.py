@@ -20,6 +20,7 @@ from bench import (
     arrow,
     clients,
     compaction,
+    formats,
     groups,
     lifecycle,
     machine,
@@ -50,6 +51,7 @@ def every_scenario() -> list[Scenario]:
         *groups.scenarios(),
         *compaction.scenarios(),
         *arrow.scenarios(),
+        formats.Formats(),
     ]
 
 

@@ -26,6 +26,8 @@ OTHERS: Final = {
     "coordination/zookeeper/forms.py": "ZooKeeper's wire: its Stat, 68 bytes that are read at once",
     "coordination/zookeeper/frames.py": "ZooKeeper's wire: headers of requests, answers and of a multi's operations",
     "coordination/zookeeper/jute.py": "ZooKeeper's wire: jute, an encoding that nothing of Kafka's has",
+    "formats/avro/numbers.py": "Avro: numbers in values of records",
+    "formats/framing.py": "the header of a value with a schema id, which is Confluent's",
     "javahash.py": "Java's hash of a text, over its UTF-16",
     "java_properties.py": "text: \\uXXXX",
     "testing/sim/observation.py": "a batch's head, read apart from the code that is looked at",

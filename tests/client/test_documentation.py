@@ -1,4 +1,4 @@
-"""The examples in docs/client.md and docs/arrow.md run as they stand, but for the address."""
+"""The examples in docs/client.md, docs/arrow.md and docs/formats.md run as they stand, but for the address."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ __all__ = ["bootstrap"]  # of a broker on which a new group does not wait for mo
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 TEXT = (REPOSITORY / "docs" / "client.md").read_text()
 ARROW = (REPOSITORY / "docs" / "arrow.md").read_text()
+FORMATS = (REPOSITORY / "docs" / "formats.md").read_text()
 #: The tree of the page's groups of Kafka 0.8.
 TREE_ADDRESS = "zk-1:2181/kafka"
-EXAMPLES = re.findall(r"^```python\n(.*?)^```", TEXT + ARROW, re.DOTALL | re.MULTILINE)
+EXAMPLES = re.findall(r"^```python\n(.*?)^```", TEXT + ARROW + FORMATS, re.DOTALL | re.MULTILINE)
 
 
 @contextmanager
@@ -49,7 +50,9 @@ def test_no_program_is_left_out() -> None:
     """What is indented in place of fenced would not be found."""
     assert (
         re.findall(
-            r"^    (?:async |with |import |from ).*", re.sub(r"(?ms)^```.*?^```", "", TEXT + ARROW), re.MULTILINE
+            r"^    (?:async |with |import |from ).*",
+            re.sub(r"(?ms)^```.*?^```", "", TEXT + ARROW + FORMATS),
+            re.MULTILINE,
         )
         == []
     )
@@ -58,10 +61,10 @@ def test_no_program_is_left_out() -> None:
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example(bootstrap: str, number: int, tmp_path: Path) -> None:
     with addressed(EXAMPLES[number], bootstrap, tmp_path) as program:
-        check(program)
+        check(program, tmp_path)
 
 
-def check(program: str) -> None:
+def check(program: str, folder: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
@@ -70,6 +73,7 @@ def check(program: str) -> None:
         timeout=60,
         check=False,
         env=environment,
+        cwd=folder,
     )
     # A session with a tree is an event of the log.
     said = [line for line in done.stderr.splitlines() if " INFO  coordination " not in line]

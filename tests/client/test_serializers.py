@@ -58,4 +58,6 @@ def test_a_callable_and_what_it_may_give() -> None:
 
 def test_unknown_names() -> None:
     with pytest.raises(SettingsError, match=r"value\.serializer must be one of bytes, str"):
+        serializer_for("arvo", "value.serializer")
+    with pytest.raises(SettingsError, match=r"value\.serializer: avro:registry needs schema\.registry\.url"):
         serializer_for("avro", "value.serializer")

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from ottla.client.arguments import GivenHeaders, a_kind_of
 from ottla.client.errors import BadArgument, KafkaError
+from ottla.client.schemas import SchemaNotLoaded
 from ottla.records.builder import Headers
 
 #: Offset of a record that was written, where the broker did not say which it got.
@@ -61,6 +62,8 @@ def numbered(number: int, check: Callable[..., Checked], *given: Any) -> Checked
     """What a check gives; an error says which of the records it is about."""
     try:
         return check(*given)
+    except SchemaNotLoaded:
+        raise
     except KafkaError as error:
         raise type(error)(f"records[{number}]: {error}", code=error.code) from error.__cause__
 

@@ -1,7 +1,8 @@
 """Between values and bytes. Named as in Kafka's own set, whose bytes they write; or any callable.
 
 `bytes`, `str` (UTF-8), `int32` and `int64` (big-endian), `float32` and `float64` (big-endian IEEE), `uuid` (its text),
-`json` (UTF-8, compact). None stays null everywhere: it is what deletes a key in a compacted topic.
+`json` (UTF-8, compact). None stays null everywhere: it is what deletes a key in a compacted topic. `avro` and
+`protobuf` are those of `schemas`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,14 @@ from typing import Any, Final
 
 from ottla.client.arguments import a_kind_of
 from ottla.client.errors import SerializationFailed, SettingsError
+from ottla.client.schemas import (
+    SchemaDeserializer,
+    SchemaSerializer,
+    names_a_schema_format,
+    schema_deserializer,
+    schema_serializer,
+    schema_settings,
+)
 
 Serializer = Callable[[Any], bytes | None]
 Deserializer = Callable[[bytes], Any]
@@ -71,12 +80,20 @@ _NAMED: Final[dict[str, tuple[Serializer, Deserializer]]] = {
 _ALIASES: Final = {"string": "str", "long": "int64", "int": "int64", "integer": "int32", "double": "float64"}
 
 
-def serializer_for(wanted: Any, field: str) -> Serializer | None:
+def serializer_for(wanted: Any, field: str, settings: Any = None) -> Serializer | SchemaSerializer | None:
     """A serializer by its name, or the callable itself; None leaves bytes as they are."""
+    if names_a_schema_format(wanted):
+        return schema_serializer(
+            wanted, field, {} if settings is None else schema_settings(settings, field.partition(".")[0])
+        )
     return None if wanted is None or wanted in {"bytes", bytes} else _pair(wanted, field, 0)
 
 
-def deserializer_for(wanted: Any, field: str) -> Deserializer | None:
+def deserializer_for(wanted: Any, field: str, settings: Any = None) -> Deserializer | SchemaDeserializer | None:
+    if names_a_schema_format(wanted):
+        return schema_deserializer(
+            wanted, field, {} if settings is None else schema_settings(settings, field.partition(".")[0])
+        )
     return None if wanted is None or wanted in {"bytes", bytes} else _pair(wanted, field, 1)
 
 
@@ -86,14 +103,18 @@ def _pair(wanted: Any, field: str, which: int) -> Any:
     name = str(wanted).lower()
     pair = _NAMED.get(_ALIASES.get(name, name))
     if pair is None:
-        raise SettingsError(f"{field} must be one of {', '.join(_NAMED)} or a callable, not {wanted!r}")
+        raise SettingsError(f"{field} must be one of {', '.join(_NAMED)}, avro, protobuf or a callable, not {wanted!r}")
     return pair[which]
 
 
-def serialized(value: Any, serializer: Serializer | None, what: str) -> bytes | None:
-    """The bytes of a key or value; raises SerializationFailed."""
+def serialized(
+    value: Any, serializer: Serializer | SchemaSerializer | None, what: str, topic: str = ""
+) -> bytes | None:
+    """The bytes of a key or value; raises SerializationFailed, or SchemaNotLoaded."""
     if value is None:
         return None
+    if isinstance(serializer, SchemaSerializer):
+        return serializer(value, topic)
     if serializer is not None:
         try:
             value = serializer(value)

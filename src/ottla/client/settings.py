@@ -22,6 +22,9 @@ IDEMPOTENT_IN_FLIGHT_MAX: Final = 5
 _SHOWN_MAX: Final = 80
 _PORT_DIGITS_MAX: Final = 5
 
+_NAMES: Final = frozenset(("group_id", "group_instance_id", "schema_registry_url", "basic_auth_user_info"))
+_NAMES_OR_CALLABLES: Final = frozenset(("partitioner", "key_subject_name_strategy", "value_subject_name_strategy"))
+
 Settings = TypeVar("Settings", bound="ClientSettings")
 
 
@@ -88,6 +91,15 @@ class ProducerSettings(ClientSettings):
     #: A name of `ottla.client.serializers` or a callable.
     key_serializer: Any = None
     value_serializer: Any = None
+    #: Where the schemas of `avro` and `protobuf` are: URLs with commas between them, or a folder.
+    schema_registry_url: str | None = None
+    basic_auth_user_info: str | None = None
+    http_connect_timeout_ms: int = setting(10_000, least=1, most=INT32_MAX)
+    http_read_timeout_ms: int = setting(10_000, least=1, most=INT32_MAX)
+    auto_register_schemas: bool = True
+    #: A name of `ottla.formats.subjects` or a callable.
+    key_subject_name_strategy: Any = "TopicNameStrategy"
+    value_subject_name_strategy: Any = "TopicNameStrategy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +133,11 @@ class ConsumerSettings(ClientSettings):
     #: A name of `ottla.client.serializers` or a callable.
     key_deserializer: Any = None
     value_deserializer: Any = None
+    #: Where the schemas of `avro` and `protobuf` are: URLs with commas between them, or a folder.
+    schema_registry_url: str | None = None
+    basic_auth_user_info: str | None = None
+    http_connect_timeout_ms: int = setting(10_000, least=1, most=INT32_MAX)
+    http_read_timeout_ms: int = setting(10_000, least=1, most=INT32_MAX)
 
 
 def parse_settings(kind: type[Settings], given: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> Settings:
@@ -171,7 +188,7 @@ def _checked(setting: Field[Any], value: Any) -> Any:
         return parse_addresses(value)
     if setting.name == "acks":
         value = {"all": -1}.get(value, value) if isinstance(value, str) else value
-    if setting.name in {"group_id", "group_instance_id"} and value is not None:
+    if setting.name in _NAMES and value is not None:
         return _name(name, value)
     if setting.name == "security_protocol" and str(value).upper() != "PLAINTEXT":
         raise SettingsError(f"security.protocol {value} is not there yet: only PLAINTEXT is")
@@ -187,7 +204,7 @@ def _checked(setting: Field[Any], value: Any) -> Any:
             "group.protocol=consumer (KIP-848) is not there yet in this client: only classic is, "
             "whose members may share a group with clients of the newer protocol"
         )
-    if isinstance(default, str) and setting.name != "partitioner":
+    if isinstance(default, str) and setting.name not in _NAMES_OR_CALLABLES:
         return _word(name, value, setting.metadata.get("one_of"))
     return value
 

@@ -17,12 +17,11 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
+from ottla.formats.ddl import ArrayOf, DdlType, Simple, StructOf, arrow_type_of, parsed_ddl
 from ottla.formats.errors import BadRecord, BadSpec, BadValue
 from ottla.formats.interface import RECORD_BYTES_MAX, Decoder, Encoder
-from ottla.formats.settings import FormatSettings
-
-from ottla.formats.ddl import ArrayOf, DdlType, Simple, StructOf, arrow_type_of, parsed_ddl
 from ottla.formats.json_values import PARSER, SPACE, TextWanted, converter, with_texts
+from ottla.formats.settings import FormatSettings
 
 CORRUPT: Final = "_corrupt_record"
 #: Types of which pyarrow's reader takes just what Python's reader here takes, and makes the same of it.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.client.errors import CorruptRecords, KafkaError, SerializationFailed
 from ottla.client.records import ConsumerRecord
+from ottla.client.schemas import SchemaDeserializer, SchemaNotLoaded
 from ottla.client.serializers import Deserializer
 from ottla.model import NO_BROKER, NO_EPOCH, TopicPartition
 from ottla.records.aborted import AbortedTransactions
@@ -154,8 +155,8 @@ class AssignedPartition:
         limit: int,
         *,
         check_crcs: bool,
-        key_deserializer: Deserializer | None,
-        value_deserializer: Deserializer | None,
+        key_deserializer: Deserializer | SchemaDeserializer | None,
+        value_deserializer: Deserializer | SchemaDeserializer | None,
     ) -> list[ConsumerRecord]:
         """Up to `limit` next records of one batch. Empty when nothing is buffered; raises what is wrong with it."""
         if self._rows:
@@ -183,8 +184,8 @@ class AssignedPartition:
     def _deserialized(
         self,
         records: list[ConsumerRecord],
-        key_deserializer: Deserializer | None,
-        value_deserializer: Deserializer | None,
+        key_deserializer: Deserializer | SchemaDeserializer | None,
+        value_deserializer: Deserializer | SchemaDeserializer | None,
     ) -> list[ConsumerRecord]:
         taken: list[ConsumerRecord] = []
         for topic, partition, offset, timestamp, kind, key, value, headers, epoch in records:
@@ -194,6 +195,8 @@ class AssignedPartition:
             except Exception as error:
                 if taken:
                     return taken  # those before it first; the next call finds it again
+                if isinstance(error, SchemaNotLoaded):
+                    raise
                 raise SerializationFailed(
                     f"{self.tp}: the record at offset {offset} cannot be deserialized: {error}; seek past it to go on"
                 ) from error

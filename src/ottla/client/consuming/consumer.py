@@ -37,6 +37,7 @@ from ottla.client.consuming.reading import RecordReading
 from ottla.client.consuming.resets import Resets
 from ottla.client.errors import BadArgument, ClientClosed, InvalidGroupId, NoOffset, NotAssigned, RequestTimedOut
 from ottla.client.records import ConsumerRecord, OffsetAndTimestamp
+from ottla.client.schemas import SchemaNotLoaded
 from ottla.client.settings import ConsumerSettings, parse_settings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
@@ -77,6 +78,8 @@ class Consumer:
         #: The polls that wait for something to come or to go wrong.
         self._waiting: set[asyncio.Future[None]] = set()
         self._polling = False
+        #: A thread's work on a schema that a record needs.
+        self._fetching: asyncio.Future[None] | None = None
         #: Closing takes a while, in which a listener may close it again.
         self._closing = self._closed = False
 
@@ -360,12 +363,33 @@ class Consumer:
                 if group is not None:
                     await group.attend()
                     self._check_open()  # a listener may have closed it
-                taken = take()
+                try:
+                    taken = take()
+                except SchemaNotLoaded as missing:
+                    if not await self._loaded(missing, deadline):
+                        return None
+                    continue
                 self._wake()
                 if taken:
                     return taken
                 if not await self._wait_for_news(deadline):
                     return None
+
+    async def _loaded(self, missing: SchemaNotLoaded, deadline: float | None) -> bool:
+        """Has a thread fetch a schema; False when the time is up first: the thread goes on, and the next poll looks."""
+        if self._fetching is None:
+            self._fetching = asyncio.get_running_loop().run_in_executor(None, missing.load)
+            self._fetching.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody asks
+        fetching = self._fetching
+        try:
+            async with asyncio.timeout_at(deadline):
+                await asyncio.shield(fetching)
+        except TimeoutError:
+            return False
+        finally:
+            if fetching.done():
+                self._fetching = None
+        return True
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         """All records, for ever. `position` counts what was given out here, not what was polled for it."""

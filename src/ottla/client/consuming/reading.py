@@ -24,8 +24,8 @@ _NOTHING: Final[frozenset[TopicPartition]] = frozenset()
 class RecordReading:
     def __init__(self, settings: ConsumerSettings) -> None:
         self._check_crcs = settings.check_crcs
-        self._key_deserializer = deserializer_for(settings.key_deserializer, "key.deserializer")
-        self._value_deserializer = deserializer_for(settings.value_deserializer, "value.deserializer")
+        self._key_deserializer = deserializer_for(settings.key_deserializer, "key.deserializer", settings)
+        self._value_deserializer = deserializer_for(settings.value_deserializer, "value.deserializer", settings)
         #: The fetcher has the same mapping.
         self.assigned: dict[TopicPartition, AssignedPartition] = {}
         #: Records that iteration has taken and not given out yet: before the positions of their partitions.

@@ -104,6 +104,14 @@ class SerializationFailed(KafkaError):
     default_code = ErrorCode.INVALID_RECORD
 
 
+class SchemaUnavailable(SerializationFailed):
+    """A schema that a key or value needs could not be fetched or registered: the cause is chained."""
+
+    @property
+    def retriable(self) -> bool:
+        return True
+
+
 class BadArgument(KafkaError, ValueError):
     """An argument that a call cannot mean: the message names it, and nothing was done."""
 

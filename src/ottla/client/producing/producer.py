@@ -14,6 +14,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -51,6 +52,7 @@ from ottla.client.records import (
     checked_records,
     numbered,
 )
+from ottla.client.schemas import SchemaNotLoaded, with_schemas
 from ottla.client.serializers import serialized, serializer_for
 from ottla.client.settings import IDEMPOTENT_IN_FLIGHT_MAX, ProducerSettings, parse_settings
 from ottla.client.wire.cluster import Cluster
@@ -73,8 +75,8 @@ class Producer:
         self._partitioner = partitioner_for(self.settings.partitioner)
         if self.settings.partitioner_ignore_keys:
             self._partitioner = sticky_partitioner
-        self._key_serializer = serializer_for(self.settings.key_serializer, "key.serializer")
-        self._value_serializer = serializer_for(self.settings.value_serializer, "value.serializer")
+        self._key_serializer = serializer_for(self.settings.key_serializer, "key.serializer", self.settings)
+        self._value_serializer = serializer_for(self.settings.value_serializer, "value.serializer", self.settings)
         self._world = world or real_world()
         self._wall_ms = self._world.clock.wall_ms
         self.cluster = Cluster(self.settings, self._world, auto_create=True)
@@ -116,8 +118,17 @@ class Producer:
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
         """Puts a record into its batch. Await the result for the acknowledgement, or have `on_delivery` called."""
-        raw_value = value if value.__class__ is bytes and self._value_serializer is None else self._value(value)
-        raw_key = key if key is None or (key.__class__ is bytes and self._key_serializer is None) else self._key(key)
+        try:
+            raw_value = (
+                value if value.__class__ is bytes and self._value_serializer is None else self._value(topic, value)
+            )
+            raw_key = (
+                key
+                if key is None or (key.__class__ is bytes and self._key_serializer is None)
+                else self._key(topic, key)
+            )
+        except SchemaNotLoaded:
+            raw_value, raw_key = await with_schemas(lambda: (self._value(topic, value), self._key(topic, key)))
         if partition is not None and (partition.__class__ is not int or not 0 <= partition <= INT32_MAX):
             partition = checked_partition(partition)
         timestamp = self._wall_ms() if timestamp is None else checked_timestamp(timestamp)
@@ -161,7 +172,10 @@ class Producer:
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery | None:
         """As `send`, but gives None where `send` would wait."""
-        raw = self.checked(topic, value, key, partition, timestamp, headers)
+        try:
+            raw = self.checked(topic, value, key, partition, timestamp, headers)
+        except SchemaNotLoaded:
+            return None
         if on_delivery is not None:
             check_call(on_delivery, "on_delivery")
         delivery = self.try_enter(raw)
@@ -186,10 +200,13 @@ class Producer:
         Nothing else is raised: what could not be queued (no such topic, no room within `max.block.ms`) is the outcome
         of its record's delivery.
         """
-        raws = [
-            numbered(number, self.checked, r.topic, r.value, r.key, r.partition, r.timestamp, r.headers)
-            for number, r in enumerate(checked_records(records))
-        ]
+        raws: list[RawRecord] = []
+        for number, r in enumerate(checked_records(records)):
+            given = (r.topic, r.value, r.key, r.partition, r.timestamp, r.headers)
+            try:
+                raws.append(numbered(number, self.checked, *given))
+            except SchemaNotLoaded:
+                raws.append(await with_schemas(partial(numbered, number, self.checked, *given)))
         deliveries: list[Delivery] = []
         #: By topic, or by None for all, why nothing more of it can be queued in this call.
         faults: dict[str | None, KafkaError] = {}
@@ -273,8 +290,8 @@ class Producer:
         """A record as bytes and numbers that the wire takes; raises what keeps it from being one. For any thread."""
         raw = RawRecord(
             checked_topic(topic),
-            self._value(value),
-            self._key(key),
+            self._value(topic, value),
+            self._key(topic, key),
             None if partition is None else checked_partition(partition),
             None if timestamp is None else checked_timestamp(timestamp),
             NO_HEADERS if headers is NO_HEADERS else checked_headers(headers),
@@ -342,11 +359,11 @@ class Producer:
             await asyncio.sleep(0)
         return batch
 
-    def _key(self, key: Any) -> bytes | None:
-        return serialized(key, self._key_serializer, "key")
+    def _key(self, topic: str, key: Any) -> bytes | None:
+        return serialized(key, self._key_serializer, "key", topic)
 
-    def _value(self, value: Any) -> bytes | None:
-        return serialized(value, self._value_serializer, "value")
+    def _value(self, topic: str, value: Any) -> bytes | None:
+        return serialized(value, self._value_serializer, "value", topic)
 
     def _place(self, route: TopicRoute, key: bytes | None, cost: int) -> int:
         """The partition of a record that names none."""

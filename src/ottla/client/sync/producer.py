@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -22,6 +23,7 @@ from ottla.client.records import (
     checked_records,
     numbered,
 )
+from ottla.client.schemas import waiting_for_schemas
 from ottla.client.sync.described import described_by
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.world import ClientPorts
@@ -124,13 +126,17 @@ class Producer:
         """Hands a record over; waits only where too many are on their way already."""
         if on_delivery is not None:
             check_call(on_delivery, "on_delivery")
-        raw = self._inner.checked(topic, value, key, partition, timestamp, headers)
+        raw = waiting_for_schemas(lambda: self._inner.checked(topic, value, key, partition, timestamp, headers))
         return self._hand_over(Delivery(self, raw, on_delivery))
 
     def send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
         """Hands records over, in their order. All are checked before the first is."""
         raws = [
-            numbered(number, self._inner.checked, r.topic, r.value, r.key, r.partition, r.timestamp, r.headers)
+            waiting_for_schemas(
+                partial(
+                    numbered, number, self._inner.checked, r.topic, r.value, r.key, r.partition, r.timestamp, r.headers
+                )
+            )
             for number, r in enumerate(checked_records(records))
         ]
         return [self._hand_over(Delivery(self, raw, None)) for raw in raws]

@@ -1,0 +1,195 @@
+"""Avro to values: one record as Python has it, or a column.
+
+Records are read by a *plan*: what `resolution` made of the writer's schema and the reader's. In Confluent's framing
+each record names its writer's schema, and a plan is made for each id that is met; plain records have one writer's
+schema, which is the reader's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from ottla.formats.avro.resolution import Form, Unreadable, reader_of
+from ottla.formats.avro.schema import AvroSchema
+from ottla.formats.errors import BadRecord, BadSpec, SchemaNotFound
+from ottla.formats.framing import HEADER_BYTES, schema_id_of
+from ottla.formats.interface import RECORD_BYTES_MAX, Decoder, Load
+from ottla.formats.source import SchemaSource
+from ottla.records.errors import RecordError
+
+#: Plans that are kept; a topic whose records come from more schemas has them made again.
+PLANS_MAX: Final = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    #: A whole record, behind its header.
+    read: Callable[[bytes, int], Any]
+    #: What of it the reader does not know, where that is asked for.
+    rescue: Callable[[bytes, int], str | None] | None = None
+
+
+class AvroDecoder(Decoder):
+    def __init__(self, source: SchemaSource[AvroSchema], *, rescue_column: str | None = None) -> None:
+        self._source = source
+        self._rescue_column = rescue_column
+        self._framed = source.framed
+        self._plans: dict[tuple[int, Form], Plan] = {}
+        self._arrow_type: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """With the schema of the column, so that all who unpickle it read alike."""
+        return partial(AvroDecoder, rescue_column=self._rescue_column), (self._source.pinned(),)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AvroDecoder) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[Any, ...]:
+        return *self._source.parts(), self._rescue_column
+
+    # Columns
+
+    @property
+    def arrow_type(self) -> Any:
+        if self._arrow_type is None:
+            from ottla.arrow.library import pa
+            from ottla.formats.avro.columns import arrow_type_of
+
+            found = arrow_type_of(self._source.column_schema())
+            if self._rescue_column is not None:
+                if not pa.types.is_struct(found):
+                    raise BadSpec("a rescue column stands beside the fields of a record, and the schema is none")
+                if self._rescue_column in {one.name for one in found}:
+                    raise BadSpec(f"the rescue column {self._rescue_column!r} is a field of the schema: name another")
+                found = pa.struct([*found, pa.field(self._rescue_column, pa.string())])
+            self._arrow_type = found
+        return self._arrow_type
+
+    def decode(self, values: Any) -> tuple[Any, Any]:
+        from ottla.formats.rows import column_of
+
+        wanted = self.arrow_type
+        rows: list[Any] = []
+        errors: list[str | None] = []
+        for data in values.to_pylist():
+            row, error = None, None
+            if data is not None:
+                try:
+                    row = self._row(data)
+                except (BadRecord, SchemaNotFound) as bad:
+                    error = str(bad)
+            rows.append(row)
+            errors.append(error)
+        return column_of(rows, errors, wanted)
+
+    def _row(self, data: bytes) -> Any:
+        plan, pos = self._plan_for(data, Form.ARROW)
+        row = plan.read(data, pos)
+        if plan.rescue is not None:
+            row[self._rescue_column] = plan.rescue(data, pos)
+        return row
+
+    # Single records
+
+    def decode_one(self, data: bytes) -> Any:
+        try:
+            plan, pos = self._plan_for(data, Form.OBJECTS)
+        except SchemaNotFound as error:
+            raise BadRecord(str(error)) from error
+        return plan.read(data, pos)
+
+    def missing_for(self, data: bytes) -> Load | None:
+        try:
+            schema_id = schema_id_of(data) if self._framed else 0
+        except BadRecord:
+            return None  # `decode_one` says so
+        if (schema_id, Form.OBJECTS) in self._plans or self._source.refuses(schema_id):
+            return None
+        return partial(self._load, schema_id)
+
+    def _load(self, schema_id: int) -> None:
+        with suppress(SchemaNotFound):  # known now, and the record's own error
+            self._plan(schema_id, Form.OBJECTS)
+
+    # Plans
+
+    def _plan_for(self, data: bytes, form: Form) -> tuple[Plan, int]:
+        if len(data) > RECORD_BYTES_MAX:
+            raise BadRecord(f"{len(data)} bytes are more than a record may have, {RECORD_BYTES_MAX}")
+        if not self._framed:
+            return self._plan(0, form), 0
+        return self._plan(schema_id_of(data), form), HEADER_BYTES
+
+    def _plan(self, schema_id: int, form: Form) -> Plan:
+        found = self._plans.get((schema_id, form))
+        if found is None:
+            found = self._made(schema_id, form)
+            if len(self._plans) >= PLANS_MAX:
+                self._plans.clear()
+            self._plans[schema_id, form] = found
+        return found
+
+    def _made(self, schema_id: int, form: Form) -> Plan:
+        """A schema that is none, or that the reader's cannot take, is an error of each record that has it."""
+        reader = self._source.column_schema() if form is Form.ARROW else self._source.given_schema()
+        try:
+            writer = self._source.writer_schema(schema_id)
+            read = reader_of(writer, reader or writer, form)
+        except (BadSpec, RecursionError) as error:
+            return Plan(read=partial(_refuse, f"schema {schema_id} does not go with the reader's: {error}"))
+        if form is not Form.ARROW or self._rescue_column is None or reader is None:
+            return Plan(read=_whole(read))
+        return Plan(read=_whole(read), rescue=_rescuer(writer, reader))
+
+
+def _refuse(message: str, _data: bytes, _pos: int) -> Any:
+    raise BadRecord(message)
+
+
+def _whole(read: Callable[[bytes, int], tuple[Any, int]]) -> Callable[[bytes, int], Any]:
+    """A reader of records that are neither cut off nor longer than their value."""
+
+    def read_whole(data: bytes, start: int) -> Any:
+        try:
+            value, end = read(data, start)
+        except IndexError:
+            raise BadRecord(f"the record ends within its value, after {len(data)} bytes") from None
+        except RecursionError:
+            raise BadRecord("the value is nested too deep") from None
+        except RecordError as error:  # of a number's bytes
+            raise BadRecord(str(error)) from None
+        if end != len(data):
+            raise BadRecord(f"{len(data) - end} bytes are left behind the value")
+        return value
+
+    return read_whole
+
+
+def _rescuer(writer: AvroSchema, reader: AvroSchema) -> Callable[[bytes, int], str | None]:
+    """The fields that only the writer knows, as JSON."""
+    known = {name for one in reader.fields for name in (one.name, *one.aliases)}
+    unknown = [one for one in writer.fields if one.name not in known]
+    if not unknown:
+        return lambda _data, _start: None
+    read = reader_of(writer, replace(writer, fields=unknown), Form.OBJECTS)
+
+    def rescue(data: bytes, start: int) -> str | None:
+        return json.dumps(read(data, start)[0], default=_in_json, ensure_ascii=False, separators=(",", ":"))
+
+    return rescue
+
+
+def _in_json(value: Any) -> str:
+    """Bytes as Avro's own JSON has them, and times and decimals as their texts."""
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+__all__ = ["AvroDecoder", "Unreadable"]

@@ -1,0 +1,47 @@
+"""Columns out of rows that were decoded one by one."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.arrow.library import pa
+from ottla.formats.errors import BadSpec, FormatError
+
+#: Fields of a column, with all that is in them. Types that use each other twice would make any number of them.
+FIELDS_MAX: Final = 10_000
+_REFUSALS: Final = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    OverflowError,
+    TypeError,
+    ValueError,
+)
+
+
+class FieldCount:
+    """Of the type that is being made of a schema."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def add(self, count: int) -> None:
+        self._count += count
+        if self._count > FIELDS_MAX:
+            raise BadSpec(f"the schema makes a column of more than {FIELDS_MAX} fields")
+
+
+def column_of(rows: list[Any], errors: list[str | None], arrow_type: Any) -> tuple[Any, Any]:
+    """The column and its errors. A row that the type cannot hold is a null, and has an error of its own."""
+    try:
+        column = pa.array(rows, arrow_type)
+    except _REFUSALS:
+        for number, row in enumerate(rows):
+            try:
+                pa.array([row], arrow_type)
+            except _REFUSALS as error:
+                rows[number], errors[number] = None, f"the column cannot hold it: {error}"
+        column = pa.array(rows, arrow_type)
+    if not isinstance(column, pa.Array):
+        raise FormatError(f"{len(rows)} rows are more than the 2 GiB that an Arrow column holds: read fewer at once")
+    return column, pa.array(errors, pa.string())

@@ -1,0 +1,233 @@
+"""Reading with another schema than the one that was written with."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ottla.formats.avro.columns import arrow_type_of
+from ottla.formats.avro.encoding import writer_of
+from ottla.formats.avro.resolution import EMPTY_ITEMS_MAX, Form, Unreadable, reader_of
+from ottla.formats.avro.schema import parse_schema
+from ottla.formats.errors import BadRecord, BadSpec
+from ottla.records.errors import RecordError
+
+
+def record(*fields: dict[str, Any], name: str = "R") -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": list(fields)}
+
+
+def field(name: str, kind: Any, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, **more}
+
+
+def read(writer: Any, reader: Any, value: Any, form: Form = Form.OBJECTS) -> Any:
+    wrote, reads = parse_schema(json.dumps(writer)), parse_schema(json.dumps(reader))
+    raw = bytearray()
+    writer_of(wrote)(value, raw)
+    found, end = reader_of(wrote, reads, form)(bytes(raw), 0)
+    assert end == len(raw)
+    return found
+
+
+WITH_DEFAULTS = record(
+    field("n", ["null", "int"], default=None),
+    field("l", {"type": "array", "items": "int"}, default=[1]),
+    field("b", "bytes", default="\u00ff"),
+    field("r", record(field("x", "int", default=7), name="S"), default={}),
+)
+ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "value", "wanted"),
+    [
+        ("int", "long", 5, 5),
+        ("int", "double", 5, 5.0),
+        ("long", "float", 5, 5.0),
+        ("float", "double", 0.5, 0.5),
+        ("string", "bytes", "é", b"\xc3\xa9"),
+        ("bytes", "string", b"a", "a"),
+        ("int", ["null", "string", "long"], 5, 5),
+        (["null", "int"], ["long", "null"], 5, 5),
+        (["null", "int"], ["long", "null"], None, None),
+        (["int", "string"], "int", 5, 5),
+        ({"type": "array", "items": "int"}, {"type": "array", "items": "long"}, [1, 2], [1, 2]),
+        ({"type": "map", "values": "int"}, {"type": "map", "values": "double"}, {"a": 1}, {"a": 1.0}),
+        (ENUM, {**ENUM, "symbols": ["B", "C", "A"]}, "B", "B"),
+        (ENUM, {**ENUM, "symbols": ["C", "B"], "default": "C"}, "A", "C"),
+        ({**ENUM, "namespace": "x"}, {**ENUM, "namespace": "y"}, "A", "A"),
+        (ENUM, {**ENUM, "name": "F", "aliases": ["E"]}, "A", "A"),
+        (record(field("a", "int"), field("gone", {"type": "array", "items": "string"}), field("b", "int")),
+         record(field("b", "long"), field("a", "int")), {"a": 1, "gone": ["x"], "b": 2}, {"b": 2, "a": 1}),
+        (record(field("old", "int")), record(field("new", "int", aliases=["old"])), {"old": 1}, {"new": 1}),
+        (record(), WITH_DEFAULTS, {}, {"n": None, "l": [1], "b": b"\xff", "r": {"x": 7}}),
+        (record(field("a", "int"), name="x.R"), record(field("a", "int"), name="y.Q"), {"a": 1}, {"a": 1}),
+    ],
+)  # fmt: skip
+def test_what_can_be_read(writer: Any, reader: Any, value: Any, wanted: Any) -> None:
+    assert read(writer, reader, value) == wanted
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "said"),
+    [
+        ("long", "int", "long cannot be read as int"),
+        ("string", ["null", "int"], "string cannot be read as null or int"),
+        (record(field("a", "int")), record(field("b", "int")), "field b of R is not written, and has no default"),
+        (record(field("a", "string")), record(field("a", "int")), "field a of R: string cannot be read as int"),
+        (ENUM, {**ENUM, "name": "F"}, "the names differ"),
+        ({"type": "fixed", "name": "F", "size": 4}, {"type": "fixed", "name": "F", "size": 5}, "has 4 bytes"),
+        ({"type": "long", "logicalType": "timestamp-millis"}, {"type": "long", "logicalType": "timestamp-micros"},
+         r"long \(timestamp-millis\) cannot be read as"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2},
+         {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 3}, "cannot be read as"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read(writer: Any, reader: Any, said: str) -> None:
+    with pytest.raises(Unreadable, match=said):
+        reader_of(parse_schema(json.dumps(writer)), parse_schema(json.dumps(reader)), Form.OBJECTS)
+
+
+def test_a_branch_that_cannot_be_read_is_the_records_own_error() -> None:
+    assert read(["int", "string"], "int", 5) == 5
+    with pytest.raises(BadRecord, match="string cannot be read as int"):
+        read(["int", "string"], "int", "five")
+    with pytest.raises(BadRecord, match="no symbol 'A', and no default"):
+        read(ENUM, {**ENUM, "symbols": ["B"]}, "A")
+
+
+def test_defaults_are_nobodys_in_common() -> None:
+    wrote = parse_schema(json.dumps(record()))
+    reads = parse_schema(json.dumps(record(field("l", {"type": "array", "items": "int"}, default=[]))))
+    reader = reader_of(wrote, reads, Form.OBJECTS)
+    first = reader(b"", 0)[0]
+    first["l"].append(1)
+    assert reader(b"", 0)[0] == {"l": []}
+
+
+def test_a_record_in_itself() -> None:
+    tree = record(field("n", "int"), field("next", ["null", "R"]))
+    value = {"n": 1, "next": {"n": 2, "next": None}}
+    assert read(tree, tree, value) == value
+    longer = record(field("n", "long"), field("next", ["null", "R"]), field("x", "int", default=3))
+    assert read(tree, longer, value) == {"n": 1, "next": {"n": 2, "next": None, "x": 3}, "x": 3}
+
+
+def test_a_union_as_arrow_has_it() -> None:
+    union = ["string", "null", "int"]
+    assert read(union, union, "a", Form.ARROW) == {"member0": "a"}
+    assert read(union, union, 5, Form.ARROW) == {"member1": 5}
+    assert read(union, union, None, Form.ARROW) is None
+
+
+def whole(schema: Any, raw: bytes) -> Any:
+    parsed = parse_schema(json.dumps(schema))
+    return reader_of(parsed, parsed, Form.OBJECTS)(raw, 0)
+
+
+@pytest.mark.parametrize(
+    ("schema", "raw", "said"),
+    [
+        ("int", b"\x80\x80\x80\x80\x20", "is no int"),
+        ("long", b"\xff" * 11, "more than 10 bytes"),
+        ("boolean", b"\x02", "no boolean"),
+        ("bytes", b"\x09", "a length of -5"),
+        ("string", b"\x0aab", "5 bytes are announced at byte 1, and 2 are there"),
+        ("string", b"\x02\xff", "no UTF-8 at byte 1"),
+        (ENUM, b"\x01", "no symbol -1"),
+        (ENUM, b"\x04", "no symbol 2"),
+        (["int"], b"\x01\x00", "no branch -1"),
+        ({"type": "array", "items": "int"}, b"\xfe\xff\xff\xff\x0f", "items are announced"),
+        ({"type": "array", "items": "null"}, b"\x02" + b"\xfe\xff\xff\xff\x0f", f"{EMPTY_ITEMS_MAX - 1} can be there"),
+        ({"type": "array", "items": "int"}, b"\x01\x10\x00", "a block of 8 bytes"),
+        ({"type": "map", "values": "null"}, b"\xfe\xff\xff\xff\x0f", "entries are announced"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 2}, b"\x04\x7f\xff", "more than 2 digits"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 2}, b"\x40" + bytes(32), "a decimal of 32 bytes"),
+        ({"type": "int", "logicalType": "date"}, b"\xff\xff\xff\xff\x0f", "outside of the years"),
+        ({"type": "string", "logicalType": "uuid"}, b"\x02a", "no UUID"),
+        ({"type": "int", "logicalType": "time-millis"}, b"\x01", "no time of a day"),
+    ],
+)  # fmt: skip
+def test_bytes_that_are_no_value(schema: Any, raw: bytes, said: str) -> None:
+    with pytest.raises((BadRecord, RecordError), match=said):
+        whole(schema, raw)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "no JSON"),
+        ("[" * 100_000, "no JSON"),
+        ("5", "no Avro schema"),
+        ('"Order"', "'Order' that is not defined"),
+        ('{"type": "record", "name": "R"}', "no list of fields"),
+        ('{"type": "record", "name": "R-", "fields": []}', "the name 'R-'"),
+        ('{"type": "record", "name": "R", "fields": [{"name": "a"}]}', "without 'type'"),
+        ('["int", "int"]', "twice"),
+        ('["int", ["null"]]', "a union with"),
+        ("[]", "union of nothing"),
+        ('{"type": "enum", "name": "E", "symbols": ["A", "A"]}', "a symbol twice"),
+        ('{"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}', "no symbol 'B'"),
+        ('{"type": "fixed", "name": "F", "size": -1}', "a size of -1"),
+        ('{"type": "array"}', "without 'items'"),
+        ('[{"type": "fixed", "name": "F", "size": 1}, {"type": "fixed", "name": "F", "size": 2}]', "defines F twice"),
+        ('{"type": "array", "items": ' * 80 + '"int"' + "}" * 80, "nested deeper"),
+        (json.dumps([{"type": "fixed", "name": f"F{n}", "size": 1} for n in range(20_001)]), "more than 20000 parts"),
+    ],
+)
+def test_schemas_that_are_none(text: str, said: str) -> None:
+    with pytest.raises(BadSpec, match=said):
+        parse_schema(text)
+
+
+def doubling(leaf: Any, levels: int, prefix: str = "T") -> Any:
+    """A record that has two of the next, which have two of the next: a value has 2**levels of the last."""
+    found = leaf
+    for level in range(levels):
+        name = f"{prefix}{level}"
+        found = record(field("a", found), field("b", name_in(found)), name=name)
+    return found
+
+
+def name_in(schema: Any) -> Any:
+    return schema["name"] if isinstance(schema, dict) else schema
+
+
+def test_types_that_hold_each_other_twice() -> None:
+    with pytest.raises(BadSpec, match="more than 1000 parts that take no byte"):
+        parse_schema(json.dumps(doubling("null", 20)))
+    large = parse_schema(json.dumps(doubling("long", 20)))
+    with pytest.raises(IndexError):
+        reader_of(large, large, Form.OBJECTS)(b"\x02" * 100, 0)
+    with pytest.raises(BadSpec, match="a column of more than 10000 fields"):
+        arrow_type_of(large)
+
+
+def test_unions_that_do_not_go_together_are_tried_once() -> None:
+    """Each level of the reader's has two branches that fail at the bottom."""
+
+    def nested(leaf: str, prefix: str, levels: int) -> Any:
+        found: Any = leaf
+        for level in range(levels):
+            branches = [record(field("x", found), name=f"{prefix}{level}a")]
+            if prefix == "R":
+                branches.append(record(field("x", name_of(found)), name=f"{prefix}{level}b"))
+            found = branches
+        return found
+
+    def name_of(schema: Any) -> Any:
+        return [one["name"] for one in schema] if isinstance(schema, list) else schema
+
+    writer, reader = (parse_schema(json.dumps(nested(leaf, p, 28))) for leaf, p in (("string", "W"), ("int", "R")))
+    read = reader_of(writer, reader, Form.OBJECTS)
+    with pytest.raises(BadRecord, match="cannot be read as"):
+        read(b"\x00" * 40, 0)
+
+
+def test_a_default_that_is_no_value() -> None:
+    wrote, reads = parse_schema(json.dumps(record())), parse_schema(json.dumps(record(field("a", "int", default="x"))))
+    with pytest.raises(BadSpec, match="the default 'x', which is no int"):
+        reader_of(wrote, reads, Form.OBJECTS)

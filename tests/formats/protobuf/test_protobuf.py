@@ -1,0 +1,243 @@
+"""Protobuf one by one and as columns, from files and registries, and the same bytes as Confluent's."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from base64 import b64encode
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from tests.formats.protobuf.shop import SHOP, VALUE
+from tests.formats.registry_server import RegistryServer
+
+from ottla.formats import decoder, encoder
+from ottla.formats.errors import BadRecord, BadSpec, BadValue
+from ottla.formats.framing import header
+from ottla.formats.protobuf.source_text import parse_proto
+
+ORDER = 'syntax = "proto3"; package shop; message Order { int64 id = 1; } message Click { string page = 1; }'
+LATER = ORDER.replace("id = 1;", "id = 1; string note = 2;")
+
+
+def written(folder: Path, source: str, name: str = "it.proto") -> str:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(source)
+    return f"protobuf:{folder / name}"
+
+
+def test_everything(tmp_path: Path) -> None:
+    spec = written(tmp_path, SHOP)
+    raw = encoder(spec).encode_one(VALUE)
+    found = decoder(spec).decode_one(raw)
+    assert (found.a_string, found.deep.text, found.WhichOneof("either")) == ("héllo", "chosen", "deep")
+    assert encoder(spec).encode_one(found) == raw
+    column, errors = decoder(spec).decode(pa.array([raw, None, b""]))
+    column.validate(full=True)
+    assert errors.to_pylist() == [None] * 3
+    assert column[0].as_py() == VALUE
+    assert column[1].as_py() is None
+    empty = column[2].as_py()
+    assert (empty["an_int32"], empty["maybe"], empty["inner"], empty["numbers"]) == (0, None, None, [])
+    assert encoder(spec).encode(column).to_pylist() == [raw, None, b""]
+
+
+def test_bad_records(tmp_path: Path) -> None:
+    spec = written(tmp_path, ORDER)
+    good = encoder(spec).encode_one({"id": 7})
+    column, errors = decoder(spec).decode(pa.array([good, good + b"\x0a", b"\xff", good]))
+    assert column.to_pylist() == [{"id": 7}, None, None, {"id": 7}]
+    assert [error and error.startswith("no shop.Order: ") for error in errors.to_pylist()] == [None, True, True, None]
+    with pytest.raises(BadRecord, match=r"no shop\.Order"):
+        decoder(spec).decode_one(b"\xff")
+
+
+def test_times_beyond_64_bits_are_a_rows_own_error(tmp_path: Path) -> None:
+    importing = 'syntax = "proto3"; import "google/protobuf/timestamp.proto";'
+    spec = written(tmp_path, f"{importing} message M {{ google.protobuf.Timestamp at = 1; }}")
+    late = decoder(spec).decode_one(b"")
+    late.at.seconds = 2**62
+    column, errors = decoder(spec).decode(pa.array([late.SerializeToString(), b""]))
+    assert column.to_pylist() == [None, {"at": None}]
+    assert "no time in microseconds" in errors[0].as_py()
+
+
+def test_with_a_header(registry: RegistryServer, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"schema.registry.url": registry.url, "topic": "orders"}
+    registry.add("another", '"long"')
+    spec = written(tmp_path, ORDER)
+    order = encoder(f"{spec}#Order", **settings).encode_one({"id": 7})
+    click = encoder(f"{spec}#Click", **settings).encode_one({"page": "/"})
+    assert (order[:6], click[:7]) == (b"\0\0\0\0\2\0", b"\0\0\0\0\2\x02\x02")
+    each = decoder("protobuf", **settings)
+    assert (each.decode_one(order).id, each.decode_one(click).page) == (7, "/")
+    # A schema that came later, and a column of the earlier and of the later one.
+    earlier = pickle.loads(pickle.dumps(decoder("protobuf:orders-value#Order", **settings)))
+    registry.add("orders-value", LATER, kind="PROTOBUF")
+    later = encoder("protobuf:orders-value#Order", **settings).encode_one({"id": 8, "note": "hello"})
+    values = pa.array([order, later, click, header(99) + b"\0", header(1) + b"\0", header(2) + b"\x02\x08", b"\0"])
+    column, errors = decoder("protobuf", **settings).decode(values)
+    assert column.to_pylist()[:3] == [{"id": 7, "note": ""}, {"id": 8, "note": "hello"}, None]
+    said = errors.to_pylist()
+    assert said[:3] == [None, None, "a shop.Click, not a shop.Order"]
+    assert "/schemas/ids/99: Schema not found" in said[3]
+    assert said[4] == "schema 1: schema 1 is one of Avro, not of Protobuf"
+    assert said[5] == "the Protobuf schema has no message at 4"
+    assert "too few for a schema id" in said[6]
+    assert earlier.arrow_type == pa.struct([("id", pa.int64())])
+    assert earlier.decode(values)[0].to_pylist()[:2] == [{"id": 7}, {"id": 8}]
+    rescued = decoder("protobuf:orders-value#Order", **settings, rescue_column="_rescued")
+    assert rescued.decode(values)[0].field("_rescued").to_pylist()[:2] == [None, None]
+    plain = decoder(f"{spec}#Order", framing="plain", rescue_column="_rescued")
+    found = plain.decode(pa.array([later[6:]]))[0].to_pylist()
+    assert found == [{"id": 8, "_rescued": '{"2":["aGVsbG8="]}'}]
+
+
+def test_confluents_serializers_give_the_same_bytes(registry: RegistryServer, tmp_path: Path) -> None:
+    pytest.importorskip("confluent_kafka.schema_registry.protobuf", exc_type=ImportError)
+    from confluent_kafka.schema_registry import SchemaRegistryClient, topic_subject_name_strategy
+    from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
+    from confluent_kafka.serialization import MessageField, SerializationContext
+
+    client = SchemaRegistryClient({"url": registry.url})
+    context = SerializationContext("orders", MessageField.VALUE)
+    by_topic = {"subject.name.strategy": topic_subject_name_strategy}
+    settings: dict[str, Any] = {"schema.registry.url": registry.url, "topic": "orders"}
+    spec = written(tmp_path, SHOP)
+    message = decoder(spec).decode_one(encoder(spec).encode_one({**VALUE, "prices_by_day": {"a": 1}, "deeps": []}))
+    registry.add("another", '"long"')
+    raw = ProtobufSerializer(type(message), client, by_topic)(message, context)
+    # Their registered form is a descriptor in base64.
+    assert "syntax" not in registry.schemas[2]["schema"]
+    assert encoder("protobuf", **settings).encode_one(message) == raw
+    assert decoder("protobuf", **settings).decode_one(raw).SerializeToString() == message.SerializeToString()
+    deep = message.inner.deep
+    deeper = ProtobufSerializer(type(deep), client, by_topic)(deep, context)
+    assert encoder("protobuf:orders-value#Deep", **settings).encode_one(deep) == deeper
+    # And what ours has registered they read.
+    other = encoder(f"{spec}#Other", **{**settings, "topic": "others"}).encode_one({"deep": {"text": "x"}})
+    kind = type(decoder(f"{spec}#Other").decode_one(b""))
+    read = ProtobufDeserializer(kind, {"use.deprecated.format": False, **by_topic}, client)
+    assert read(other, SerializationContext("others", MessageField.VALUE)).deep.text == "x"
+
+
+def test_files_that_import_others(registry: RegistryServer, tmp_path: Path) -> None:
+    written(tmp_path, 'syntax = "proto3"; package b; message B { int32 x = 1; }', "parts/b.proto")
+    source = 'syntax = "proto3"; import "parts/b.proto"; message A { b.B b = 1; }'
+    spec = written(tmp_path, source, "a.proto")
+    raw = encoder(spec).encode_one({"b": {"x": 5}})
+    assert pickle.loads(pickle.dumps(decoder(spec))).decode(pa.array([raw]))[0].to_pylist() == [{"b": {"x": 5}}]
+    with pytest.raises(BadSpec, match=r"needs other files, .* name the subject, 'as-value'"):
+        encoder(spec, schema_registry_url=registry.url, topic="as").encode_one({})
+    # In a registry they are references.
+    registry.add("b", (tmp_path / "parts" / "b.proto").read_text(), kind="PROTOBUF")
+    refers = [{"name": "parts/b.proto", "subject": "b", "version": 1}]
+    registry.add("as-value", source, kind="PROTOBUF", references=refers)
+    settings: dict[str, Any] = {"schema.registry.url": registry.url, "topic": "as"}
+    framed = encoder("protobuf", **settings).encode_one({"b": {"x": 5}})
+    assert framed[6:] == raw
+    assert decoder("protobuf", **settings).decode(pa.array([framed]))[0].to_pylist() == [{"b": {"x": 5}}]
+    for text, said in (
+        ('import "nowhere.proto";', "nowhere.proto cannot be read"),
+        ('import "../b.proto";', "not below its folder"),
+        ('import "c.proto";', "in a circle"),
+        ("message A { optional Unknown u = 1; }", "schema is none: .*Unknown"),
+        ("message A { optional int32 a = 1; optional int32 b = 1; }", "schema is none"),
+    ):
+        with pytest.raises(BadSpec, match=said):
+            decoder(written(tmp_path, text, "c.proto"))
+
+
+def test_descriptor_sets(registry: RegistryServer, tmp_path: Path) -> None:
+    file = parse_proto(ORDER, "order.proto")
+    (tmp_path / "one.desc").write_bytes(FileDescriptorSet(file=[file]).SerializeToString())
+    spec = f"protobuf:{tmp_path}/one.desc#Click"
+    assert encoder(spec).encode_one({"page": "/"}) == b"\x0a\x01/"
+    framed = encoder(spec, schema_registry_url=registry.url, topic="clicks").encode_one({"page": "/"})
+    assert registry.schemas[1]["schema"] == b64encode(file.SerializeToString()).decode()
+    assert decoder("protobuf", schema_registry_url=registry.url).decode_one(framed).page == "/"
+    needs: Any = FileDescriptorProto(name="a.proto", dependency=["order.proto"])
+    needs.message_type.add(name="A").field.add(name="o", number=1, label=1, type_name="shop.Order")
+    (tmp_path / "two.desc").write_bytes(FileDescriptorSet(file=[file, needs]).SerializeToString())
+    assert encoder(f"protobuf:{tmp_path}/two.desc").encode_one({"o": {"id": 1}}) == b"\x0a\x02\x08\x01"
+    (tmp_path / "none.desc").write_bytes(b"\xff")
+    with pytest.raises(BadSpec, match="no descriptor set"):
+        decoder(f"protobuf:{tmp_path}/none.desc")
+
+
+def test_messages_that_hold_each_other_twice(tmp_path: Path) -> None:
+    levels = " ".join(f"message M{n} {{ M{n + 1} a = 1; M{n + 1} b = 2; }}" for n in range(20))
+    spec = written(tmp_path, f'syntax = "proto3"; {levels} message M20 {{ int32 x = 1; }}')
+    assert decoder(spec).decode_one(b"")
+    with pytest.raises(BadSpec, match="a column of more than 10000 fields"):
+        _ = decoder(spec).arrow_type
+
+
+def test_a_message_in_itself(tmp_path: Path) -> None:
+    spec = written(tmp_path, 'syntax = "proto3"; message Tree { Tree left = 1; int32 x = 2; }')
+    raw = encoder(spec).encode_one({"left": {"left": {"x": 5}}})
+    assert decoder(spec).decode_one(raw).left.left.x == 5
+    with pytest.raises(BadSpec, match="Tree contains itself"):
+        decoder(spec).decode(pa.array([raw]))
+    deep: dict[str, Any] = {}
+    for _ in range(10_000):
+        deep = {"left": deep}
+    with pytest.raises(BadValue, match="nested too deep"):
+        encoder(spec).encode_one(deep)
+    chain = b""
+    for _ in range(500):
+        size = len(chain)
+        chain = b"\x0a" + (bytes([size]) if size < 128 else bytes([size & 0x7F | 0x80, size >> 7])) + chain
+    with pytest.raises(BadRecord, match="no Tree"):
+        decoder(spec).decode_one(chain)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (5, "int '5' is no tests.shop.Everything"),
+        ({"nobody": 1}, "Everything has no field 'nobody'"),
+        ({"an_int32": 2**31}, "an_int32: "),
+        ({"an_int32": "x"}, "an_int32: "),
+        ({"a_string": b"\xff"}, "a_string: "),
+        ({"colour": "GREEN"}, "colour: Colour has no value 'GREEN'"),
+        ({"numbers": "12"}, "numbers: str '12' is no list"),
+        ({"inner": {"deep": {"texts": ""}}}, "inner: deep: Deep has no field 'texts'"),
+        ({"at": "today"}, "at: str 'today' is no google.protobuf.Timestamp"),
+        ({"at": VALUE["at"].replace(tzinfo=None)}, "at: .* must be with a time zone"),
+        ({"wrapped": "x"}, "wrapped: "),
+        ({"anything": "{"}, "anything: "),
+    ],
+)
+def test_values_that_cannot_be_written(tmp_path: Path, value: Any, said: str) -> None:
+    with pytest.raises(BadValue, match=said):
+        encoder(written(tmp_path, SHOP)).encode_one(value)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_mutated_bytes_are_a_value_or_an_error(tmp_path: Path, seed: int) -> None:
+    spec = written(tmp_path, SHOP)
+    raw = encoder(spec).encode_one(VALUE)
+    chance = Random(seed)
+    rows = []
+    for _ in range(1500):
+        data = bytearray(raw)
+        for _ in range(chance.randrange(1, 4)):
+            at = chance.randrange(len(data) + 1)
+            if chance.random() < 0.2:
+                del data[at:]
+            elif chance.random() < 0.4:
+                data[at:at] = bytes([chance.choice((0, 0x80, 0xFF, chance.randrange(256)))]) * chance.randrange(1, 12)
+            elif at < len(data):
+                data[at] = chance.randrange(256)
+        rows.append(bytes(data))
+    column, errors = decoder(spec, rescue_column="_rescued").decode(pa.array(rows))
+    column.validate(full=True)
+    assert column.is_null().to_pylist() == errors.is_valid().to_pylist()
+    assert 0 < column.null_count < len(rows)
+    for row in column.drop_null().to_pylist():
+        json.loads(row["_rescued"] or "{}")
