@@ -36,6 +36,7 @@ from ottla.spark.source.planning import batch_splits
 from ottla.spark.source.splits import Range, Split
 from ottla.spark.source.stream import stream_reader
 from ottla.spark.source.tasks import read_split
+from ottla.storage.log.indexes.offset_index import ENTRY_SIZE
 from ottla.testing import InProcessBroker
 
 
@@ -261,14 +262,23 @@ def test_a_length_that_cannot_be(broker: InProcessBroker, topic: str, copy: Path
 
 def test_an_index_that_is_damaged_or_gone(broker: InProcessBroker, topic: str, copy: Path) -> None:
     for number, index in enumerate(sorted((copy / f"{topic}-0").glob("*.index"))):
-        if number % 3 == 0:
+        if index.stat().st_size < 2 * ENTRY_SIZE:
+            continue  # the last ones are written some time after the log
+        if number % 4 == 0:
             index.unlink()
-        elif number % 3 == 1:
-            index.write_bytes(os.urandom(64))
-        else:
-            index.write_bytes(b"\0\0\0\1\0\0\0\7" * 3)
+        elif number % 4 == 1:
+            index.write_bytes(b"\xff" * 64)
+        elif number % 4 == 2:  # within a batch
+            index.write_bytes(b"\0\0\0\1\0\0\0\7")
+        else:  # a batch, but a later one than it says: what lies between would be left out
+            entries = index.read_bytes()
+            index.write_bytes(b"\0\0\0\1" + entries[-4:])
     until = sealed_until(copy, topic)
-    assert rows(settings_for(broker, topic, copy, minPartitions=20)) == expected(until)
+    assert rows(settings_for(broker, topic, copy)) == expected(until)
+    (whole,) = batch_splits(settings_for(broker, topic, copy))
+    for first in range(until):
+        split = Split(Range(whole.tp, first, first + 2), whole.topic_id)
+        assert rows(settings_for(broker, topic, copy), [split]) == expected(until, first=first, until=first + 2)
 
 
 def test_a_file_that_was_cut(broker: InProcessBroker, topic: str, copy: Path) -> None:
@@ -340,6 +350,17 @@ def test_a_segment_that_is_replaced_while_it_is_read(broker: InProcessBroker, tm
     found += [row for batch in batches for row in rows_of(batch)]
     assert [row[1:] for row in found] == [row[1:] for row in expected(0, until=70)]
     assert found[-1][0] == "k"
+
+
+def test_what_is_sealed_meanwhile_was_not_vouched_for(broker: InProcessBroker, topic: str, copy: Path) -> None:
+    until = sealed_until(copy, topic)
+    settings = settings_for(broker, topic, copy)
+    (split,) = batch_splits(settings)
+    batches = read_split(settings, split)
+    found = rows_of(next(batches))
+    (copy / f"{topic}-0" / f"{RECORDS:020}.log").write_bytes(b"")  # the segment that grew grows no more
+    found += [row for batch in batches for row in rows_of(batch)]
+    assert found == expected(until)
 
 
 def test_a_folder_that_moves_while_it_is_read(broker: InProcessBroker, topic: str, copy: Path) -> None:
