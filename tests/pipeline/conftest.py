@@ -79,7 +79,7 @@ class Pipeline:
 
     def rows(self, table: str, *columns: str) -> list[Any]:
         frame = read_table(self.spark, self.places.table(table))
-        return sorted(tuple(row) for row in frame.selectExpr(*columns).collect(), key=repr)
+        return sorted((tuple(row) for row in frame.selectExpr(*columns).collect()), key=repr)
 
     def records(self, topic: str) -> list[ConsumerRecord]:
         return asyncio.run(read_all(self.broker.bootstrap, topic))
