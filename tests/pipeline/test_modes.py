@@ -148,6 +148,46 @@ def test_a_stream_until_it_is_stopped(pipeline: Pipeline) -> None:
 
 
 @pytest.mark.slow
+def test_any_state_and_keys_that_come_twice(pipeline: Pipeline) -> None:
+    """A class of the file goes to the workers whole, since they cannot import the file."""
+    pipeline.define(
+        """
+        from pyspark.sql import Row
+        from pyspark.sql.streaming import StatefulProcessor
+
+        class Counting(StatefulProcessor):
+            def init(self, handle):
+                self._count = handle.getValueState("count", "number BIGINT")
+
+            def handleInputRows(self, key, rows, timers):
+                number = self._count.get()[0] if self._count.exists() else 0
+                for _ in rows:
+                    number += 1
+                    yield Row(user=key[0], number=number)
+                self._count.update((number,))
+
+            def close(self):
+                pass
+
+        @table
+        def raw():
+            return read_topic("TOPIC")
+
+        @table(keys=["user"])
+        def counted():
+            rows = decode_json(read_stream("raw"), "user STRING").groupBy("user")
+            return rows.transformWithState(Counting(), "user STRING, number BIGINT", "Update", "None")
+        """
+    )
+    pipeline.send({"user": "a"}, {"user": "b"}, {"user": "a"})
+    pipeline.catch_up()
+    assert pipeline.rows("counted", "user", "number") == [("a", 2), ("b", 1)]
+    pipeline.send({"user": "a"})
+    pipeline.catch_up()
+    assert pipeline.rows("counted", "user", "number") == [("a", 3), ("b", 1)]
+
+
+@pytest.mark.slow
 def test_small_files_become_one_while_it_runs(pipeline: Pipeline) -> None:
     pipeline.define(
         """

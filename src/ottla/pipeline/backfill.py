@@ -27,7 +27,7 @@ from ottla.pipeline.planning import Plan, Planned
 from ottla.pipeline.running import PipelineRun, write_whole
 from ottla.pipeline.tables.files import frame_of, now_ms, write_files
 from ottla.pipeline.tables.log import Commit, TableLog
-from ottla.pipeline.writing import check, refuse_failed, stored, with_bucket
+from ottla.pipeline.writing import check, last_of_each_key, refuse_failed, stored, with_bucket
 
 #: Where nothing is said: the first of these that a table has.
 _TIMES: Final = ("timestamp", "window")
@@ -166,7 +166,7 @@ def _replaced(log: TableLog, planned: Planned, good: Any, span: Range, *, change
         if planned.topics and set(_POSITION) <= set(planned.schema.fieldNames()):
             lost = kept.where(inside).join(good.select(*_POSITION), list(_POSITION), "left_anti")
             rest = rest.unionByName(lost)
-        result = rest.unionByName(good)
+        result = rest.unionByName(last_of_each_key(good, flow) if flow.keys else good)
     if flow.keys:
         result = with_bucket(result, flow)
     added = write_files(result, log, bucketed=bool(flow.keys))

@@ -92,7 +92,7 @@ def merged(there: Any, batch: Any, flow: Flow) -> Any:
     from pyspark.sql import functions as F  # noqa: N812
 
     keys = [F.col(f"`{key}`") for key in flow.keys]
-    if flow.changes is None:  # the micro-batch has each key once: it is an aggregate of it
+    if flow.changes is None:
         touched = batch.select(*keys).distinct()
         condition = None
         for key in flow.keys:

@@ -29,6 +29,7 @@ from ottla.pipeline.writing import (
     ROWS_IN,
     ROWS_OUT,
     check,
+    last_of_each_key,
     refuse_failed,
     stored,
     with_bucket,
@@ -142,7 +143,9 @@ def write_whole(planned: Planned, frame: Any, places: Places) -> None:
         checked = check(frame, planned.rules, None)
         refuse_failed(flow, planned.rules, checked)
         good = stored(checked.frame, planned.rules, planned.schema)
-        added = write_files(with_bucket(good, flow) if flow.keys else good, log, bucketed=bool(flow.keys))
+        if flow.keys:
+            good = with_bucket(last_of_each_key(good, flow), flow)
+        added = write_files(good, log, bucketed=bool(flow.keys))
     finally:
         frame.unpersist()
     rows = sum(file.rows for file in added)

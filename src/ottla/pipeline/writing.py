@@ -130,7 +130,7 @@ class TableWriter:
 
     def _upsert(self, good: Any, state: TableState) -> Commit:
         """The files of all keys' parts that the rows fall into, anew."""
-        good = with_bucket(good, self.flow).persist()
+        good = with_bucket(last_of_each_key(good, self.flow), self.flow).persist()
         try:
             touched = {int(row[0]) for row in good.select(BUCKET).distinct().collect()}
             old = [file for file in state.files.values() if file.bucket in touched]
@@ -248,6 +248,18 @@ def stored(frame: Any, rules: tuple[Rule, ...], schema: Any) -> Any:
             for one in schema.fields
         )
     )
+
+
+def last_of_each_key(frame: Any, flow: Flow) -> Any:
+    """Of rows with the same keys the one that stands last; changes are told apart by what they say themselves."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if flow.changes is not None:
+        return frame
+    numbered = frame.withColumn("_at", F.monotonically_increasing_id())
+    last = Window.partitionBy(*(F.col(f"`{key}`") for key in flow.keys)).orderBy(F.col("_at").desc())
+    return numbered.withColumn("_n", F.row_number().over(last)).where("_n = 1").drop("_n", "_at")
 
 
 def with_bucket(frame: Any, flow: Flow) -> Any:

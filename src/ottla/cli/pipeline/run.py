@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         from ottla.pipeline.running import PipelineRun
 
         kafka = kafka_options(settings_of(options))
-        spark = _session(file.name, options.master, config)
+        spark, is_ours = _session(file.name, options.master, config)
         shown = _Progress()
         work = PipelineRun(spark, file, places_of(options), kafka, shown)
         before = signal.signal(signal.SIGTERM, _stop)
@@ -77,20 +77,26 @@ def run(options: argparse.Namespace) -> int:
             signal.signal(signal.SIGTERM, before)
             shown.end()
             _closing_table(options, [flow.status for flow in work.flows])
-            spark.stop()
+            if is_ours:
+                spark.stop()
     return OK
 
 
-def _session(name: str, master: str | None, config: dict[str, str]) -> Any:
+def _session(name: str, master: str | None, config: dict[str, str]) -> tuple[Any, bool]:
+    """Spark's, and whether this made it: in a notebook there may be one."""
+    from pyspark import SparkContext
+
     from ottla.cli.faults import CommandFault
     from ottla.spark import JavaMissing, session
 
+    is_ours = SparkContext._active_spark_context is None  # noqa: SLF001 - PySpark has no other way to ask
     try:
         spark = session(name, master=master, config={**_CONFIG, **config})
     except JavaMissing as error:
         raise CommandFault(str(error)) from error
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+    if is_ours:
+        spark.sparkContext.setLogLevel("ERROR")
+    return spark, is_ours
 
 
 def _stop(number: int, _: object) -> None:
