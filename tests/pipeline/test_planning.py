@@ -64,6 +64,15 @@ def test_a_topic_that_is_not_there(pipeline: Pipeline) -> None:
     pipeline.define(RAW.replace("TOPIC", "TOPIC-away"))
     with pytest.raises(NotFound, match=rf"reads the topic {pipeline.topic}-away.*`ottla topic create"):
         pipeline.catch_up()
+    pipeline.define(RAW + "\n@sink(topic='TOPIC-away')\ndef one(): return read_stream('raw')\n")
+    with pytest.raises(NotFound, match=rf"sink one \(line \d+\) writes to the topic {pipeline.topic}-away"):
+        pipeline.catch_up()
+
+
+def test_an_aggregate_without_keys_or_a_watermark(pipeline: Pipeline) -> None:
+    pipeline.define(RAW + "\n@table\ndef one(): return read_stream('raw').groupBy('partition').count()\n")
+    with pytest.raises(BadDefinition, match=r"table one .*Give the table keys .*, or the frame a watermark"):
+        pipeline.catch_up()
 
 
 def test_a_column_of_another_type(pipeline: Pipeline) -> None:

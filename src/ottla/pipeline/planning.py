@@ -39,6 +39,8 @@ class Planned:
     #: Of a table: the columns that it stores.
     schema: Any = None
     rules: tuple[Rule, ...] = ()
+    #: Whether it reads a table as it is at one moment.
+    has_snapshots: bool = False
 
     @property
     def is_stream(self) -> bool:
@@ -66,8 +68,12 @@ class Plan:
                 self._plan(flow)
         return list(self.planned.values())
 
+    def frame_of_now(self, planned: Planned) -> Any:
+        """The flow's frame; made anew where what `read` gives may have changed since."""
+        return self.again(planned) if planned.has_snapshots else planned.frame
+
     def again(self, planned: Planned) -> Any:
-        """A frame of now: what `read` gives may have changed since the flow was planned."""
+        """The function is called once more."""
         self._noted.append(Planned(flow=planned.flow))
         try:
             return self._frame(planned.flow)
@@ -115,7 +121,7 @@ class Plan:
         if flow.kind is Kind.VIEW:
             return self._frame(flow)
         planned = self._plan(flow)
-        self._noted[-1].tables.add(name)
+        self._noted[-1].has_snapshots = True
         log = TableLog(self.places.table(name))
         state = log.state()
         return (

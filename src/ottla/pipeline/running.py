@@ -69,7 +69,7 @@ class PipelineRun:
             if not flow.planned.is_stream:
                 self._whole(flow)
                 continue
-            flow.start(self.plan.again(flow.planned), {"availableNow": True})
+            flow.start(self.plan.frame_of_now(flow.planned), {"availableNow": True})
             flow.end()
             flow.look()
             flow.stop(DONE)
@@ -81,7 +81,7 @@ class PipelineRun:
             trigger = {"processingTime": f"{round(interval_s * 1000)} milliseconds"}
             for flow in self.flows:
                 if flow.planned.is_stream:
-                    flow.start(self.plan.again(flow.planned), trigger)
+                    flow.start(self.plan.frame_of_now(flow.planned), trigger)
                 else:
                     self._whole(flow)
             running = [flow for flow in self.flows if flow.planned.is_stream]
@@ -112,20 +112,21 @@ class PipelineRun:
 
     def _whole(self, flow: RunningFlow) -> None:
         """A table without a stream: all of it, in place of what was there."""
-        write_whole(flow.planned, self.plan.again(flow.planned), self.places)
+        write_whole(flow.planned, self.plan.frame_of_now(flow.planned), self.places)
         take_counts(flow.status, TableLog(self.places.table(flow.name)).state())
         flow.stop(DONE)
 
     def _check_topics(self, planned: list[Planned]) -> None:
-        wanted = {topic: one.flow for one in planned for topic in one.topics}
+        wanted = {topic: (one.flow, "reads") for one in planned for topic in one.topics}
+        wanted |= {one.flow.topic: (one.flow, "writes to") for one in planned if one.flow.topic is not None}
         if not wanted:
             return
         with Admin(client_settings(self.kafka)) as admin:
             there = set(admin.list_topics(internal=True))
-        for topic, flow in wanted.items():
+        for topic, (flow, does) in wanted.items():
             if topic not in there:
                 raise NotFound(
-                    f"{flow.text} reads the topic {topic}, which is not there: `ottla topic create {topic}` creates "
+                    f"{flow.text} {does} the topic {topic}, which is not there: `ottla topic create {topic}` creates "
                     "it, and --bootstrap-server says in which cluster"
                 )
 
