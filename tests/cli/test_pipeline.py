@@ -9,6 +9,7 @@ import pytest
 
 from ottla.cli import faults
 from ottla.cli.main import main
+from ottla.pipeline.example import TEXT
 from ottla.pipeline.places import Places
 from ottla.pipeline.status import FlowStatus, write_status
 
@@ -57,6 +58,14 @@ def test_mistakes_on_the_command_line(
 ) -> None:
     assert main(["pipeline", "run", str(tmp_path / "shop.py"), *words]) == faults.USAGE
     assert said in capsys.readouterr().err
+
+
+def test_nobody_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before Spark starts."""
+    file = tmp_path / "shop.py"
+    file.write_text(TEXT)
+    assert main(["pipeline", "run", str(file), "-b", "127.0.0.1:1"]) == faults.UNREACHABLE
+    assert "start one with `ottla up`" in capsys.readouterr().err
 
 
 def test_a_file_with_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

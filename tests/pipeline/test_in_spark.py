@@ -105,6 +105,7 @@ def test_a_micro_batch_that_is_planned_again_writes_nothing(pipeline: Pipeline) 
     assert run.flows[1].status.dead == 1
 
 
+@pytest.mark.slow
 def test_a_replay_sends_each_dead_letter_once(pipeline: Pipeline) -> None:
     pipeline.define(SHOP.partition("@table(keys")[0])
     pipeline.send({"id": 1, "amount": 0}, b"junk", key="k")
@@ -123,6 +124,7 @@ def test_a_replay_sends_each_dead_letter_once(pipeline: Pipeline) -> None:
     assert pipeline.rows("orders", "id") == [(1,)]
 
 
+@pytest.mark.slow
 def test_expect_or_fail_writes_nothing(pipeline: Pipeline) -> None:
     pipeline.define(SHOP.partition("@table(keys")[0].replace("expect_or_drop", "expect_or_fail"))
     pipeline.send({"id": 1, "amount": 1}, {"id": 2, "amount": 0})

@@ -47,6 +47,7 @@ def counts(pipeline: Pipeline) -> list[tuple[int, str, int]]:
     return [((start - NOON) // MINUTE, user, count) for start, user, count in rows]
 
 
+@pytest.mark.slow
 def test_late_rows_and_a_backfill(pipeline: Pipeline) -> None:
     pipeline.define(WINDOWS)
     pipeline.send(click(1, 0), click(2, 1, "b"), click(3, 30))
@@ -93,6 +94,7 @@ apply_changes(target="ever", source="people", keys=["id"], sequence_by="at", app
 """
 
 
+@pytest.mark.slow
 def test_changes_in_any_order(pipeline: Pipeline) -> None:
     pipeline.define(CHANGES)
     pipeline.send(

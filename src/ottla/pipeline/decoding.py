@@ -16,6 +16,7 @@ from ottla.pipeline.reading import ERROR, RECORD
 _RECORD_FIELDS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 _CORRUPT: Final = "_corrupt"
 _DECODED: Final = "_decoded"
+_NULL: Final = "the value is null"
 #: Of a value that cannot be decoded, in the error.
 _SHOWN_CHARACTERS: Final = 80
 
@@ -37,7 +38,7 @@ def decode_json(frame: Any, schema: Any, *, rescue: str | None = None, options: 
     decoded = frame.withColumn(_DECODED, F.from_json(text, whole, reading))
     shown = F.substring(text, 1, _SHOWN_CHARACTERS)
     why = (
-        F.when(F.col("value").isNull(), F.lit("the value is null"))
+        F.when(F.col("value").isNull(), F.lit(_NULL))
         .when(
             F.col(_DECODED).isNull() | F.col(f"{_DECODED}.{_CORRUPT}").isNotNull(),
             F.concat(F.lit("not JSON of the schema: "), shown),
@@ -63,8 +64,7 @@ def decode(frame: Any, spec: str, **settings: Any) -> Any:
 
     _check(frame, "decode")
     formats: Any = import_module("ottla.formats")
-    decoder = formats.decoder(spec, **settings)
-    column = from_arrow_type(decoder.arrow_type)
+    column = from_arrow_type(formats.decoder(spec, **settings).arrow_type)
     fields = column if isinstance(column, StructType) else StructType([StructField("value", column)])
     arrow = to_arrow_type(column, timezone="UTC")
     schema = StructType([*frame.schema.fields]).add(_DECODED, column).add(ERROR, StringType())
@@ -72,6 +72,8 @@ def decode(frame: Any, spec: str, **settings: Any) -> Any:
     def decoded(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow
 
+        # One a task: what a decoder has open does not go from process to process.
+        decoder = import_module("ottla.formats").decoder(spec, **settings)
         for batch in batches:
             values, errors = decoder.decode(batch.column("value"))
             columns = [*batch.columns, values.cast(arrow), errors.cast(pyarrow.string())]
@@ -80,7 +82,8 @@ def decode(frame: Any, spec: str, **settings: Any) -> Any:
     found = frame.mapInArrow(decoded, schema)
     if column is not fields:
         found = found.withColumn(_DECODED, F.struct(F.col(_DECODED).alias("value")))
-    return _result(found, fields.fieldNames(), F.col(ERROR), {})
+    why = F.when(F.col("value").isNull(), F.lit(_NULL)).otherwise(F.col(ERROR))
+    return _result(found, fields.fieldNames(), why, {})
 
 
 def _result(decoded: Any, names: list[str], why: Any, more: dict[str, Any]) -> Any:

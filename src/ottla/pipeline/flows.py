@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ottla.pipeline.definitions import Kind
@@ -17,6 +17,8 @@ from ottla.pipeline.tables.log import TableState
 from ottla.pipeline.tables.stream import version_of
 from ottla.pipeline.writing import DEAD, DROPPED, FAILED_PREFIX, ROWS_IN, ROWS_OUT, TableWriter
 
+#: Between two looks at a query that runs.
+LOOK_SECONDS: Final = 0.5
 #: What Ottla's own classes say, in the middle of what Spark and Java say around it.
 _OURS: Final = re.compile(r"^(?:[\w.: ]*\s)?ottla(?:\.\w+)+: (.+)$", re.MULTILINE)
 #: Spark's code of the SQL standard.
@@ -68,10 +70,14 @@ class RunningFlow:
         except Exception as error:
             raise self._failed(error) from error
 
-    def end(self) -> None:
-        """Waits for a query that ends by itself. Raises FlowFailed."""
+    def end(self, looked: Callable[[], None]) -> None:
+        """Waits for a query that ends by itself; `looked` is called now and then. Raises FlowFailed."""
         try:
-            self.query.awaitTermination()
+            while not self.query.awaitTermination(LOOK_SECONDS):
+                self.look()
+                looked()
+        except PipelineError:
+            raise
         except Exception as error:
             raise self._failed(error) from error
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import ottla.spark
 from ottla.client.sync import Admin
 from ottla.pipeline.errors import NotFound
-from ottla.pipeline.flows import RunningFlow, take_counts
+from ottla.pipeline.flows import LOOK_SECONDS, RunningFlow, take_counts
 from ottla.pipeline.loading import PipelineFile
 from ottla.pipeline.places import Places
 from ottla.pipeline.planning import Plan, Planned
@@ -36,8 +36,6 @@ from ottla.pipeline.writing import (
 )
 from ottla.spark.options import client_settings
 
-#: Between two looks at queries that run.
-LOOK_SECONDS: Final = 0.5
 #: `transformWithState` takes no other store; the one that Spark has by default keeps all state in memory.
 _STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -70,7 +68,7 @@ class PipelineRun:
                 self._whole(flow)
                 continue
             flow.start(self.plan.frame_of_now(flow.planned), {"availableNow": True})
-            flow.end()
+            flow.end(lambda: self.show(self._statuses()))
             flow.look()
             flow.stop(DONE)
             self.show(self._statuses())

@@ -48,12 +48,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import explained as explained_client
+    from ottla.cli.connecting import run as run_on_loop
     from ottla.cli.connecting import settings_of
 
     span = _range(options)
     interval_s = _interval_s(options.interval)
     config = _config(options.conf)
     file = loaded(options)
+    run_on_loop(_reached(options))
     with explained(), explained_client():
         from ottla.pipeline.backfill import backfill
         from ottla.pipeline.running import PipelineRun
@@ -80,6 +82,14 @@ def run(options: argparse.Namespace) -> int:
             if is_ours:
                 spark.stop()
     return OK
+
+
+async def _reached(options: argparse.Namespace) -> None:
+    """That nobody is there is said before Java takes its seconds to start."""
+    from ottla.cli.connecting import admin
+
+    async with admin(options):
+        pass
 
 
 def _session(name: str, master: str | None, config: dict[str, str]) -> tuple[Any, bool]:
