@@ -12,7 +12,8 @@ from tests.pipeline.conftest import Pipeline
 from ottla.pipeline.backfill import Range, backfill
 from ottla.pipeline.errors import BadDefinition, BadState, NotFound, PipelineError
 from ottla.pipeline.places import Places, write_json
-from ottla.pipeline.tables.log import Commit, TableLog
+from ottla.pipeline.tables.log import Commit, TableLog, TableState
+from ottla.pipeline.writing import check_follows
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(1200)]
 
@@ -112,6 +113,25 @@ def test_a_table_that_another_checkpoint_has_written(pipeline: Pipeline) -> None
     with pytest.raises(BadState, match=r"was written by the query .*: give back the flow's folder in checkpoints/"):
         pipeline.catch_up()
     assert len(pipeline.rows("raw", "offset")) == 1
+
+
+@pytest.mark.parametrize(
+    ("batches", "batch", "said"),
+    [
+        ({}, 0, None),
+        ({"q": 3}, 4, None),
+        ({"r": 3}, 4, "was written by the query r, and this checkpoint's is q"),
+        ({}, 2, "has no micro-batch, and its checkpoint goes on with 2"),
+        ({"q": 3}, 6, "ends with micro-batch 3, and its checkpoint goes on with 6"),
+    ],
+)
+def test_a_checkpoint_that_does_not_go_with_the_table(batches: dict[str, int], batch: int, said: str | None) -> None:
+    state = TableState(version=9, batches=batches)
+    if said is None:
+        check_follows(state, "q", batch, "orders")
+        return
+    with pytest.raises(BadState, match=said):
+        check_follows(state, "q", batch, "orders")
 
 
 def test_a_backfill_needs_a_column_of_time(pipeline: Pipeline) -> None:

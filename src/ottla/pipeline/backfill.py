@@ -62,7 +62,7 @@ class BackfillPlan(Plan):
             {
                 "subscribe": ",".join(topics),
                 "includeHeaders": "true",
-                "startingTimestamp": str(self._span.from_ms),
+                "startingTimestamp": str(max(0, self._span.from_ms)),
                 "startingOffsetsByTimestampStrategy": "latest",
                 **self.kafka,
                 **given,

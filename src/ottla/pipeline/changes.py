@@ -6,6 +6,7 @@ older change could depend on: of SCD 1 the newest row, deletions too; of SCD 2 a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -64,7 +65,7 @@ def apply_changes(
             name=target,
             kind=Kind.TABLE,
             function=function,
-            line=0,
+            line=sys._getframe(1).f_lineno,  # noqa: SLF001 - it is no decorator: nothing else knows the line
             comment=f"changes of {source}, SCD {changes.scd_type}",
             keys=tuple(keys),
             changes=changes,

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from ottla.pipeline.definitions import Kind
 from ottla.pipeline.errors import BadDefinition, FlowFailed, PipelineError
-from ottla.pipeline.places import Places, offsets_of
+from ottla.pipeline.places import Places, offsets_of, read_json
 from ottla.pipeline.planning import Planned
 from ottla.pipeline.status import FAILED, RUNNING, FlowStatus, write_status
 from ottla.pipeline.tables.files import now_ms
-from ottla.pipeline.tables.log import TableState
+from ottla.pipeline.tables.log import TableLog, TableState
 from ottla.pipeline.tables.stream import version_of
 from ottla.pipeline.writing import DEAD, DROPPED, FAILED_PREFIX, ROWS_IN, ROWS_OUT, TableWriter
 
@@ -42,10 +42,14 @@ class RunningFlow:
         self._pipeline = pipeline
         self._kafka = kafka
         self._writer: TableWriter | None = None
+        #: The same table's as the writer's, which belongs to the thread that Spark calls.
+        self._log: TableLog | None = None
         if self.flow.kind is Kind.TABLE:
             self._writer = TableWriter(planned, places, pipeline, kafka)
-        #: Of a sink: rows that were written before this run, and the micro-batches of this run that are counted.
-        self._counted = -1
+            self._log = TableLog(places.table(self.flow.name))
+        self._go_on_counting()
+        #: When the last progress began that was taken in.
+        self._taken = ""
 
     @property
     def name(self) -> str:
@@ -92,8 +96,8 @@ class RunningFlow:
 
     def note(self) -> None:
         """Writes the status as it is now."""
-        if self._writer is not None:
-            take_counts(self.status, self._writer.log.state())
+        if self._log is not None:
+            take_counts(self.status, self._log.state())
         self.status.updated_ms = now_ms()
         write_status(self._places, self.status)
 
@@ -119,19 +123,27 @@ class RunningFlow:
         return min((one for one in found if one is not None), default=-1)
 
     def _take(self, progress: Any) -> None:
+        """An idle query reports progress too, under the number of the micro-batch that is to come."""
         status = self.status
-        if progress.batchId <= self._counted:
+        if progress.timestamp <= self._taken:
             return
-        self._counted = progress.batchId
-        status.batch = progress.batchId
+        self._taken = progress.timestamp
         status.rows_a_second = round(progress.processedRowsPerSecond or 0.0, 1)
         status.late += sum(one.numRowsDroppedByWatermark for one in progress.stateOperators)
-        if self._writer is None:
+        if self._log is None and progress.numInputRows:
+            status.batch = progress.batchId
             status.rows_in += progress.numInputRows
             status.rows_out += max(0, progress.sink.numOutputRows)
         lags = [_lag(source.endOffset, source.latestOffset) for source in progress.sources]
         known = [lag for lag in lags if lag is not None]
         status.lag = sum(known) if known else status.lag
+
+    def _go_on_counting(self) -> None:
+        """What no log has: the counts of the last run's status, to which this run adds."""
+        there = read_json(self._places.status(self.flow.name)) or {}
+        for name in ("late",) if self._log is not None else ("late", "batch", "rows_in", "rows_out"):
+            if isinstance(there.get(name), int):
+                setattr(self.status, name, there[name])
 
     def _failed(self, error: Exception) -> PipelineError:
         cause = self._writer.fault if self._writer is not None else None

@@ -78,7 +78,7 @@ class TableWriter:
         assert query is not None
         state = self.log.state()
         if not state.has(query, batch):
-            check_owner(state, query, self.log.folder)
+            check_follows(state, query, batch, self.log.folder)
             if self._rules:
                 # Counted, then written, and the bad ones sent on: a source is read once for the three.
                 frame = frame.persist()
@@ -156,13 +156,21 @@ class TableWriter:
             delete_unused(self.log, now, self.read_by_all())
 
 
-def check_owner(state: TableState, query: str, folder: str) -> None:
-    """Raises BadState where another checkpoint's query has written the table: rows would be there twice."""
+def check_follows(state: TableState, query: str, batch: int, folder: str) -> None:
+    """Raises BadState where the checkpoint does not go with the table: rows would be there twice, or never."""
     others = [one for one in state.batches if one != query]
     if others:
         raise BadState(
             f"{folder} was written by the query {others[0]}, and this checkpoint's is {query}: give back the flow's "
             "folder in checkpoints/, or delete the table's folder too and run it anew"
+        )
+
+    before = state.batches.get(query, -1)
+    if batch > before + 1:
+        has = f"ends with micro-batch {before}" if state.batches else "has no micro-batch"
+        raise BadState(
+            f"{folder} {has}, and its checkpoint goes on with {batch}: rows in between would be missing; restore the "
+            "table's folder, or delete the flow's in checkpoints/ too and run it anew"
         )
 
 

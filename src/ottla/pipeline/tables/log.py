@@ -17,7 +17,7 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 from ottla.pipeline.errors import BadState
@@ -242,10 +242,6 @@ def at_version(log: TableLog, version: int) -> TableState:
     for commit in log.commits(-1, version):
         state = state.after(commit)
     return state
-
-
-def without(state: TableState, paths: set[str]) -> TableState:
-    return replace(state, files={path: file for path, file in state.files.items() if path not in paths})
 
 
 def _content(name: str) -> bytes:
