@@ -58,6 +58,7 @@ def test_decorators_in_any_order(tmp_path: Path) -> None:
     assert (flows["orders"].retain_ms, flows["orders"].comment) == (2 * 86_400_000, "said")
     assert (flows["out"].topic, flows["out"].options) == ("out", {"kafka.linger.ms": "5"})
     assert flows["people"].changes is not None
+    assert flows["people"].line == 16
 
 
 def test_the_example(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ def read_table(spark: Any, folder: str, *, version: int | None = None) -> Any:
 
     `folder` is the table's, in the pipeline's `tables/`. Raises NotFound where no table is there.
     """
+    folder = os.path.abspath(folder)  # Java has a working folder of its own
     if not os.path.isdir(os.path.join(folder, LOG)):
         raise NotFound(f"{folder} is no table of a pipeline: name a folder in the pipeline's tables/")
     log = TableLog(folder)
