@@ -37,12 +37,13 @@ async def watch(
             if is_first or not error.retriable:
                 raise
         else:
-            _show(form, data, table, is_first=is_first)
+            show_again(form, data, table, is_first=is_first)
             is_first = False
         await asyncio.sleep(interval_s)
 
 
-def _show(form: str, data: Any, table: str, *, is_first: bool) -> None:
+def show_again(form: str, data: Any, table: str, *, is_first: bool) -> None:
+    """Prints it in place of what was shown before, or behind it."""
     if form == "json":
         import json
 

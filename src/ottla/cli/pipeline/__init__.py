@@ -1,0 +1,68 @@
+"""`ottla pipeline`: what its verbs share."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.cli.faults import FAILED, NOT_FOUND, USAGE, CommandFault
+
+if TYPE_CHECKING:
+    from ottla.pipeline.loading import PipelineFile
+    from ottla.pipeline.places import Places
+
+_ENDING: Final = "-data"
+
+
+def file_and_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the pipeline, a Python file")
+    parser.add_argument(
+        "--folder",
+        metavar="FOLDER",
+        help="where its tables and checkpoints are (default: beside the file, as orders-data for orders.py)",
+    )
+
+
+def places_of(options: argparse.Namespace) -> Places:
+    from ottla.pipeline.places import Places
+
+    return Places(options.folder or os.path.splitext(options.file)[0] + _ENDING)
+
+
+def loaded(options: argparse.Namespace) -> PipelineFile:
+    """The file, run for what it defines; what is wrong with it ends the verb."""
+    needs_spark()
+    from ottla.pipeline.loading import load
+
+    with explained():
+        return load(options.file)
+
+
+def needs_spark() -> None:
+    try:
+        import ottla.spark  # noqa: F401 - it says itself what is missing
+    except ImportError as error:
+        raise CommandFault(str(error)) from error
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """A pipeline's errors become one line and an exit code."""
+    from ottla.pipeline.errors import BadDefinition, NotFound, PipelineError
+
+    try:
+        yield
+    except NotFound as error:
+        raise CommandFault(str(error), NOT_FOUND) from error
+    except BadDefinition as error:
+        raise CommandFault(str(error), USAGE) from error
+    except PipelineError as error:
+        raise CommandFault(str(error), FAILED) from error
+
+
+def kafka_options(settings: dict[str, Any]) -> dict[str, str]:
+    """The client's settings as options of Spark's."""
+    return {f"kafka.{name}": str(value) for name, value in settings.items() if name != "client.id"}

@@ -1,0 +1,209 @@
+"""One flow at work: its query, what the query's progress says, and what the flow has counted."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ottla.pipeline.definitions import Kind
+from ottla.pipeline.errors import BadDefinition, FlowFailed, PipelineError
+from ottla.pipeline.places import Places, offsets_of, read_json
+from ottla.pipeline.planning import Planned
+from ottla.pipeline.status import FAILED, RUNNING, FlowStatus, write_status
+from ottla.pipeline.tables.files import now_ms
+from ottla.pipeline.tables.log import TableLog, TableState
+from ottla.pipeline.tables.stream import version_of
+from ottla.pipeline.writing import DEAD, DROPPED, FAILED_PREFIX, ROWS_IN, ROWS_OUT, TableWriter
+
+#: Between two looks at a query that runs.
+LOOK_SECONDS: Final = 0.5
+#: What Ottla's own classes say, in the middle of what Spark and Java say around it.
+_OURS: Final = re.compile(r"^(?:[\w.: ]*\s)?ottla(?:\.\w+)+: (.+)$", re.MULTILINE)
+#: Spark's code of the SQL standard.
+_STATE: Final = re.compile(r" SQLSTATE: \w{5}")
+#: The last line of a traceback of Python's.
+_PYTHON: Final = re.compile(r"^([A-Za-z_]\w*(?:Error|Exception)(?:: .+)?)$", re.MULTILINE)
+_JAVA: Final = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+\w+: (.+)$", re.MULTILINE)
+_ERROR_CHARACTERS_MAX: Final = 1000
+#: Of a table that no flow reads.
+_EVERY_VERSION: Final = 2**62
+_NEEDS_KEYS: Final = "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION"
+
+
+class RunningFlow:
+    def __init__(self, planned: Planned, places: Places, pipeline: str, kafka: dict[str, str]) -> None:
+        self.planned = planned
+        self.flow = planned.flow
+        self.status = FlowStatus(flow=self.flow.name, kind=self.flow.kind.value)
+        self.query: Any = None
+        self._places = places
+        self._pipeline = pipeline
+        self._kafka = kafka
+        self._writer: TableWriter | None = None
+        #: The same table's as the writer's, which belongs to the thread that Spark calls.
+        self._log: TableLog | None = None
+        if self.flow.kind is Kind.TABLE:
+            self._writer = TableWriter(planned, places, pipeline, kafka)
+            self._log = TableLog(places.table(self.flow.name))
+        self._go_on_counting()
+        #: When the last progress began that was taken in.
+        self._taken = ""
+
+    @property
+    def name(self) -> str:
+        return self.flow.name
+
+    def start(self, frame: Any, trigger: Mapping[str, Any]) -> None:
+        """Raises PipelineError for what Spark refuses at once."""
+        mode = "update" if self.flow.keys else "append"
+        writing = (
+            frame.writeStream.queryName(f"{self._pipeline}.{self.name}")
+            .option("checkpointLocation", self._places.checkpoint(self.name))
+            .outputMode(mode)
+            .trigger(**trigger)
+        )
+        if self._writer is not None:
+            writing = writing.foreachBatch(self._writer)
+        else:
+            options = {**self._kafka, "ottla.query": f"{self._pipeline}.{self.name}", **self.flow.options}
+            writing = writing.format("ottla").options(**options).option("topic", self.flow.topic)
+        try:
+            self.query = writing.start()
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def end(self, looked: Callable[[], None]) -> None:
+        """Waits for a query that ends by itself; `looked` is called now and then. Raises FlowFailed."""
+        try:
+            while not self.query.awaitTermination(LOOK_SECONDS):
+                self.look()
+                looked()
+        except PipelineError:
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def look(self) -> None:
+        """Takes in what the query says of itself. Raises FlowFailed where it has ended with an error."""
+        error = self.query.exception()
+        if error is not None:
+            raise self._failed(error)
+        for progress in self.query.recentProgress:
+            self._take(progress)
+        self.note()
+
+    def note(self) -> None:
+        """Writes the status as it is now."""
+        if self._log is not None:
+            take_counts(self.status, self._log.state())
+        self.status.updated_ms = now_ms()
+        write_status(self._places, self.status)
+
+    def stop(self, state: str) -> None:
+        if self.query is not None and self.query.isActive:
+            self.query.stop()
+        if self.status.state == RUNNING:
+            self.status.state = state
+            self.note()
+
+    def read_by(self, flows: list[RunningFlow]) -> None:
+        """All flows of the pipeline: files that one of them has still to read are kept."""
+        if self._writer is not None:
+            readers = [flow for flow in flows if self.name in flow.planned.tables]
+            self._writer.read_by_all = lambda: min((one.has_read() for one in readers), default=_EVERY_VERSION)
+
+    def has_read(self) -> int:
+        """The version of its tables that the flow has finished with, as its checkpoint says; -1 before any.
+
+        Sources stand in the checkpoint without names: with several tables the slowest counts for each.
+        """
+        found = [version_of(one) for one in offsets_of(self._places.checkpoint(self.name))]
+        return min((one for one in found if one is not None), default=-1)
+
+    def _take(self, progress: Any) -> None:
+        """An idle query reports progress too, under the number of the micro-batch that is to come."""
+        status = self.status
+        if progress.timestamp <= self._taken:
+            return
+        self._taken = progress.timestamp
+        status.rows_a_second = round(progress.processedRowsPerSecond or 0.0, 1)
+        status.late += sum(one.numRowsDroppedByWatermark for one in progress.stateOperators)
+        if self._log is None and progress.numInputRows:
+            status.batch = progress.batchId
+            status.rows_in += progress.numInputRows
+            status.rows_out += max(0, progress.sink.numOutputRows)
+        lags = [_lag(source.endOffset, source.latestOffset) for source in progress.sources]
+        known = [lag for lag in lags if lag is not None]
+        status.lag = sum(known) if known else status.lag
+
+    def _go_on_counting(self) -> None:
+        """What no log has: the counts of the last run's status, to which this run adds."""
+        there = read_json(self._places.status(self.flow.name)) or {}
+        for name in ("late",) if self._log is not None else ("late", "batch", "rows_in", "rows_out"):
+            if isinstance(there.get(name), int):
+                setattr(self.status, name, there[name])
+
+    def _failed(self, error: Exception) -> PipelineError:
+        cause = self._writer.fault if self._writer is not None else None
+        text = str(cause) if isinstance(cause, PipelineError) else said(cause or error)
+        if _NEEDS_KEYS in str(error):
+            text = (
+                f"{text} Give the table keys (rows are replaced as they change), or the frame a watermark (rows are "
+                "added when their window is over)"
+            )
+            return BadDefinition(f"{self.flow.text}: {text}")
+        self.status.state = FAILED
+        self.status.error = text[:_ERROR_CHARACTERS_MAX]
+        self.note()
+        if isinstance(cause, PipelineError):
+            return cause
+        return FlowFailed(f"{self.flow.text}: {text[:_ERROR_CHARACTERS_MAX]}")
+
+
+def take_counts(status: FlowStatus, state: TableState) -> None:
+    counts = state.counts
+    status.rows_in, status.rows_out = counts.get(ROWS_IN, 0), counts.get(ROWS_OUT, 0)
+    status.dropped, status.dead = counts.get(DROPPED, 0), counts.get(DEAD, 0)
+    status.failed = {
+        name.removeprefix(FAILED_PREFIX): count for name, count in counts.items() if name.startswith(FAILED_PREFIX)
+    }
+    if state.batches:
+        status.batch = max(state.batches.values())
+
+
+def said(error: BaseException) -> str:
+    """What is wrong, out of many lines of Spark's and Java's."""
+    text = _STATE.sub("", str(error).strip())
+    ours = _OURS.findall(text)
+    if ours:
+        return str(ours[-1])
+    python = _PYTHON.findall(text)
+    if "Traceback (most recent call last)" in text and python:
+        return str(python[-1])
+    first = text.partition("\n")[0]
+    if "terminated with exception" in first:
+        inner = first.partition("terminated with exception: ")[2]
+        causes = _JAVA.findall(text)
+        return inner if inner and inner != "null" else (causes[-1] if causes else first)
+    return f"{type(error).__name__}: {first}"
+
+
+def _lag(end: str | None, latest: str | None) -> int | None:
+    """Records, or a table's versions."""
+    if not end or not latest:
+        return None
+    read, there = json.loads(end), json.loads(latest)
+    if not isinstance(read, dict) or not isinstance(there, dict):
+        return None
+    version, newest = version_of(read), version_of(there)
+    if version is not None and newest is not None:
+        return max(0, newest - version)
+    total = 0
+    for topic, partitions in there.items():
+        if topic.startswith("#") or not isinstance(partitions, dict):
+            continue
+        for partition, offset in partitions.items():
+            total += max(0, offset - read.get(topic, {}).get(partition, 0))
+    return total

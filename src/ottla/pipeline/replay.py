@@ -1,0 +1,139 @@
+"""Dead letters sent again, to the topic that they came from: the same key, value and headers, and `ottla.replayed`.
+
+Each once, whatever dies: before it sends anything, a replay notes where the dead letters begin and end, and where the
+topic they go to ends. One that finds the note of another that did not come to its end first looks which of its records
+are there: their header says which dead letter they were. Dead letters of one record of one table, which a crash has
+had written twice, count as one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ottla.client.records import ConsumerRecord
+from ottla.client.sync import Admin, Consumer, Producer
+from ottla.model import TopicPartition
+from ottla.pipeline.dead_letters import ENDING, PREFIX, REPLAYED, dead_letter_topic
+from ottla.pipeline.errors import NotFound
+from ottla.pipeline.places import Places, read_json, write_json
+
+#: Partitions by their numbers, as JSON has them.
+Ends = dict[str, int]
+_POLL_MS: Final = 500
+#: Sent before the acknowledgements are awaited.
+_AHEAD_MAX: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """Of one topic's dead letters: what there is to send, and what was sent."""
+
+    topic: str
+    found: int
+    sent: int
+    #: By the rules that they had broken.
+    rules: dict[str, int]
+
+
+def replay(topic: str, settings: Mapping[str, Any], places: Places, *, dry_run: bool = False) -> Replay:
+    """Sends what was not sent before; `dry_run` only counts. The caller holds the places. Raises NotFound."""
+    letters = dead_letter_topic(topic)
+    with Admin(settings) as admin:
+        there = set(admin.list_topics())
+    for name in (letters, topic):
+        if name not in there:
+            why = "no record of it was ever bad" if name == letters else f"`ottla topic create {topic}` creates it"
+            raise NotFound(f"the topic {name} is not there: {why}")
+    note = read_json(places.replay(topic)) or {"done": {}}
+    with Consumer(settings, auto_offset_reset="earliest", enable_auto_commit=False) as consumer:
+        sent = _sent_before(consumer, topic, note)
+        ends = _ends(consumer, letters)
+        begun = {**note, "until": ends, "target": note.get("target") or _ends(consumer, topic)}
+        if not dry_run:
+            write_json(places.replay(topic), begun)
+        rules: dict[str, int] = {}
+        waiting = [one for one in _distinct(_records(consumer, letters, note["done"], ends)) if _place(one) not in sent]
+        for one in waiting:
+            rule = _header(one, PREFIX + "rule") or "unknown"
+            rules[rule] = rules.get(rule, 0) + 1
+    if dry_run:
+        return Replay(topic=topic, found=len(waiting), sent=0, rules=rules)
+    _send(waiting, topic, settings)
+    write_json(places.replay(topic), {"done": ends})
+    return Replay(topic=topic, found=len(waiting), sent=len(waiting), rules=rules)
+
+
+def topics_with_letters(settings: Mapping[str, Any]) -> list[str]:
+    """Topics that have a topic of dead letters."""
+    with Admin(settings) as admin:
+        return sorted(name.removesuffix(ENDING) for name in admin.list_topics() if name.endswith(ENDING))
+
+
+def _sent_before(consumer: Consumer, topic: str, note: dict[str, Any]) -> set[str]:
+    """Dead letters that a replay has sent which did not come to its end."""
+    target = note.get("target")
+    if target is None:
+        return set()
+    records = _records(consumer, topic, target, _ends(consumer, topic))
+    return {text for one in records if (text := _header(one, REPLAYED)) is not None}
+
+
+def _send(records: list[ConsumerRecord], topic: str, settings: Mapping[str, Any]) -> None:
+    with Producer(settings) as producer:
+        for first in range(0, len(records), _AHEAD_MAX):
+            sent = [
+                producer.send(topic, one.value, key=one.key, headers=_headers(one))
+                for one in records[first : first + _AHEAD_MAX]
+            ]
+            producer.flush()
+            for one in sent:
+                one.result()
+
+
+def _headers(record: ConsumerRecord) -> list[tuple[str, bytes | None]]:
+    kept = [(key, value) for key, value in record.headers if not key.startswith(PREFIX) and key != REPLAYED]
+    return [*kept, (REPLAYED, _place(record).encode())]
+
+
+def _place(record: ConsumerRecord) -> str:
+    return f"{record.topic}-{record.partition}@{record.offset}"
+
+
+def _distinct(records: Iterable[ConsumerRecord]) -> Iterator[ConsumerRecord]:
+    seen: set[str] = set()
+    for one in records:
+        names = ("topic", "partition", "offset", "pipeline", "table")
+        origin = json.dumps([_header(one, PREFIX + name) for name in names])
+        if origin not in seen:
+            seen.add(origin)
+            yield one
+
+
+def _header(record: ConsumerRecord, name: str) -> str | None:
+    for key, value in record.headers:
+        if key == name and value is not None:
+            return value.decode(errors="replace")
+    return None
+
+
+def _ends(consumer: Consumer, topic: str) -> Ends:
+    return {str(tp.partition): end for tp, end in consumer.end_offsets(consumer.partitions_for(topic)).items()}
+
+
+def _records(consumer: Consumer, topic: str, starts: Mapping[str, int], ends: Ends) -> Iterator[ConsumerRecord]:
+    """From each partition's start, or its first offset, up to its end."""
+    wanted = {TopicPartition(topic, int(number)): end for number, end in ends.items()}
+    consumer.assign(list(wanted))
+    first = consumer.beginning_offsets(list(wanted))
+    for tp in wanted:
+        consumer.seek(tp, max(first[tp], starts.get(str(tp.partition), 0)))
+    try:
+        while any(consumer.position(tp) < end for tp, end in wanted.items()):
+            for one in consumer.poll(timeout_ms=_POLL_MS):
+                if one.offset < wanted[TopicPartition(one.topic, one.partition)]:
+                    yield one
+    finally:
+        consumer.assign([])

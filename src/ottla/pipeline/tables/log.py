@@ -1,0 +1,294 @@
+"""Which files a table is made of: a folder with one small file for each version.
+
+    <table>/_ottla/00000000000000000012.json    the commit that made version 12
+    <table>/_ottla/00000000000000000099.state   all that is known at version 99: a reader begins here
+    <table>/data/<attempt>/part-....parquet     rows; a file counts from the commit that adds it
+
+A commit comes into being by one `link` of a file that is whole and on the medium, so a reader sees all of it or
+nothing, and of two writers of one version one is refused. A commit that a query made names the query and its
+micro-batch: a batch that is planned again after a crash finds itself, and writes nothing.
+
+Invariants: versions have no gaps; `batches` only rise; a file is added once and removed once, never before it is added.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Self
+
+from ottla.pipeline.errors import BadState
+
+LOG: Final = "_ottla"
+DATA: Final = "data"
+VERSION_OF_FORMAT: Final = 1
+#: Commits between two states: a reader that begins reads so many small files at most.
+STATE_EVERY: Final = 50
+_DIGITS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFile:
+    """A Parquet file. Its path is below the table's folder."""
+
+    path: str
+    rows: int
+    bytes: int
+    #: When its youngest rows were written.
+    written_ms: int
+    #: Of a table with keys: which part of the keys it holds.
+    bucket: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """What makes a version of the one before."""
+
+    #: append, upsert, replace, compact, retain.
+    kind: str
+    written_ms: int
+    #: The id in the query's checkpoint, and its micro-batch; None where no stream wrote.
+    query: str | None = None
+    batch: int | None = None
+    added: tuple[TableFile, ...] = ()
+    #: Paths.
+    removed: tuple[str, ...] = ()
+    #: What a stream reads of this version, where that is not `added`.
+    changes: tuple[TableFile, ...] | None = None
+    #: Spark's JSON of all columns that rows of the table may have.
+    schema: dict[str, Any] | None = None
+    #: What is counted, by name; added to what was counted before.
+    counts: dict[str, int] = field(default_factory=dict)
+    #: The youngest time that `expect_on_time` has seen, in microseconds since 1970.
+    youngest_us: int | None = None
+
+    @property
+    def for_streams(self) -> tuple[TableFile, ...]:
+        """New rows, to whoever reads the table as a stream. What a backfill replaces is none of its business."""
+        if self.kind not in {"append", "upsert"}:
+            return ()
+        return self.added if self.changes is None else self.changes
+
+    def as_json(self) -> dict[str, Any]:
+        return {"format": VERSION_OF_FORMAT, **asdict(self)}
+
+    @classmethod
+    def parsed(cls, text: bytes, where: str) -> Self:
+        with _explained(where):
+            told = _known(text, where)
+            changes = told.get("changes")
+            return cls(
+                **{
+                    **told,
+                    "added": _files(told["added"]),
+                    "removed": tuple(told["removed"]),
+                    "changes": None if changes is None else _files(changes),
+                }
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """A table at one version; -1 before the first commit."""
+
+    version: int = -1
+    files: dict[str, TableFile] = field(default_factory=dict)
+    #: The last micro-batch of each query that wrote.
+    batches: dict[str, int] = field(default_factory=dict)
+    schema: dict[str, Any] | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    youngest_us: int | None = None
+
+    def has(self, query: str, batch: int) -> bool:
+        return self.batches.get(query, -1) >= batch
+
+    def after(self, commit: Commit) -> TableState:
+        files = {path: file for path, file in self.files.items() if path not in set(commit.removed)}
+        batches = self.batches
+        if commit.query is not None and commit.batch is not None:
+            assert not self.has(commit.query, commit.batch)
+            batches = {**batches, commit.query: commit.batch}
+        youngest = [one for one in (self.youngest_us, commit.youngest_us) if one is not None]
+        return TableState(
+            version=self.version + 1,
+            files=files | {file.path: file for file in commit.added},
+            batches=batches,
+            schema=commit.schema if commit.schema is not None else self.schema,
+            counts={
+                name: self.counts.get(name, 0) + commit.counts.get(name, 0)
+                for name in (*self.counts, *(one for one in commit.counts if one not in self.counts))
+            },
+            youngest_us=max(youngest, default=None),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        told = asdict(self)
+        return {"format": VERSION_OF_FORMAT, **told, "files": list(told["files"].values())}
+
+    @classmethod
+    def parsed(cls, text: bytes, where: str) -> Self:
+        with _explained(where):
+            told = _known(text, where)
+            return cls(**{**told, "files": {file.path: file for file in _files(told["files"])}})
+
+
+class TableLog:
+    """One table's, as one process reads and writes it."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._log = os.path.join(folder, LOG)
+        self._state = TableState()
+
+    def path(self, file: str) -> str:
+        return os.path.join(self.folder, file)
+
+    def state(self) -> TableState:
+        """As the folder says it now."""
+        if self._state.version < 0 or not os.path.exists(self._name(self._state.version)):
+            self._state = self._from_the_last_state()
+        while True:
+            commit = self._read(self._state.version + 1)
+            if commit is None:
+                return self._state
+            self._state = self._state.after(commit)
+
+    def commit(self, commit: Commit) -> TableState:
+        """Makes the next version. What it adds must be on the medium. Raises BadState where another was first."""
+        version = self._state.version + 1
+        os.makedirs(self._log, exist_ok=True)
+        name = self._name(version)
+        text = json.dumps(commit.as_json()).encode()
+        try:
+            _linked(name, text)
+        except FileExistsError:
+            raise BadState(
+                f"{self.folder}: somebody else has written version {version} meanwhile: only one pipeline may write "
+                "a table"
+            ) from None
+        self._state = self._state.after(commit)
+        if version % STATE_EVERY == STATE_EVERY - 1:
+            with contextlib.suppress(FileExistsError):
+                _linked(f"{name.removesuffix('.json')}.state", json.dumps(self._state.as_json()).encode())
+        return self._state
+
+    def commits(self, after: int, until: int) -> list[Commit]:
+        """Those of the versions behind `after`, up to `until`. Raises BadState where one is gone."""
+        found = []
+        for version in range(after + 1, until + 1):
+            commit = self._read(version)
+            if commit is None:
+                raise BadState(
+                    f"{self.folder} has no version {version} any more, which a flow has not read: "
+                    "delete the flow's folders in checkpoints/ and tables/, and run it anew"
+                )
+            found.append(commit)
+        return found
+
+    def forget(self, until: int) -> None:
+        """Commits below `until` that a state covers are deleted; the newest state and what follows it stay."""
+        states = self._versions(".state")
+        if not states:
+            return
+        bound = min(until, states[-1])
+        for ending, versions in ((".json", self._versions(".json")), (".state", states[:-1])):
+            for version in versions:
+                if version < bound:
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(self._name(version, ending))
+
+    def oldest(self) -> int:
+        """The first version whose commit is still there."""
+        return min(self._versions(".json"), default=0)
+
+    def _from_the_last_state(self) -> TableState:
+        for version in reversed(self._versions(".state")):
+            name = self._name(version, ".state")
+            with contextlib.suppress(FileNotFoundError):
+                return TableState.parsed(_content(name), name)
+        first = self._versions(".json")[:1]
+        if first and first[0] != 0:
+            raise BadState(f"{self._log} begins with version {first[0]}, and no state is there: restore its files")
+        return TableState()
+
+    def _read(self, version: int) -> Commit | None:
+        name = self._name(version)
+        try:
+            return Commit.parsed(_content(name), name)
+        except FileNotFoundError:
+            return None
+
+    def _versions(self, ending: str) -> list[int]:
+        try:
+            names = os.listdir(self._log)
+        except FileNotFoundError:
+            return []
+        stems = (name.removesuffix(ending) for name in names if name.endswith(ending))
+        return sorted(int(stem) for stem in stems if len(stem) == _DIGITS and stem.isdecimal())
+
+    def _name(self, version: int, ending: str = ".json") -> str:
+        return os.path.join(self._log, f"{version:0{_DIGITS}}{ending}")
+
+
+def at_version(log: TableLog, version: int) -> TableState:
+    """The table as it was. Raises BadState for a version that is not there, or no more."""
+    now = TableLog(log.folder).state()
+    if not 0 <= version <= now.version or log.oldest() > 0:
+        raise BadState(f"{log.folder} has no version {version}: it has {log.oldest()} to {now.version}")
+    state = TableState()
+    for commit in log.commits(-1, version):
+        state = state.after(commit)
+    return state
+
+
+def _content(name: str) -> bytes:
+    with open(name, "rb") as file:
+        return file.read()
+
+
+def _linked(name: str, text: bytes) -> None:
+    """A file that is whole as soon as it has its name. Raises FileExistsError."""
+    fresh = f"{name}.{os.getpid()}.new"
+    with open(fresh, "wb") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(fresh, name)
+    finally:
+        os.unlink(fresh)
+    sync_folder(os.path.dirname(name))
+
+
+def sync_folder(folder: str) -> None:
+    """Puts the names in it on the medium."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _known(text: bytes, where: str) -> dict[str, Any]:
+    told = json.loads(text)
+    version = told.pop("format")
+    if version != VERSION_OF_FORMAT:
+        raise BadState(f"{where} is of format {version!r}: a newer version of Ottla wrote it, which must read it")
+    return dict(told)
+
+
+def _files(told: list[Mapping[str, Any]]) -> tuple[TableFile, ...]:
+    return tuple(TableFile(**one) for one in told)
+
+
+@contextlib.contextmanager
+def _explained(where: str) -> Any:
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BadState(
+            f"{where} is damaged ({error}): restore it, or delete the table's folder and run anew"
+        ) from error

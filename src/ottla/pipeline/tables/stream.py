@@ -1,0 +1,135 @@
+"""A table as a stream: `format("ottla_table")`. Its offset is a version; a version's rows are those of its commit.
+
+The data source reads files by pyarrow in tasks, since Spark's own stream of files would take each file that lies in a
+folder, whether a commit names it or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming import datasource as limits_of_spark
+
+from ottla.pipeline.errors import BadState
+from ottla.pipeline.tables.log import TableLog
+
+FORMAT: Final = "ottla_table"
+PATH: Final = "path"
+_VERSION: Final = "version"
+#: What a micro-batch reads at most, unless one version has more: a first run over a table that is long there.
+BATCH_BYTES_MAX: Final = 256 * 1024 * 1024
+#: A task reads small files together.
+_TASK_BYTES: Final = 16 * 1024 * 1024
+_TASK_FILES_MAX: Final = 100
+_ROWS_A_BATCH: Final = 16_384
+
+
+class TableSource(DataSource):  # type: ignore[misc]  # pyspark's annotations are not read
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def streamReader(self, schema: Any) -> TableStreamReader:  # noqa: N802 - Spark's name
+        return TableStreamReader(str(self.options[PATH]), schema)
+
+
+class TableFiles(InputPartition):  # type: ignore[misc]  # as above
+    """What one task reads."""
+
+    def __init__(self, paths: tuple[str, ...]) -> None:
+        super().__init__(None)
+        self.paths = paths
+
+
+class TableStreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvailableNow):  # type: ignore[misc]
+    def __init__(self, folder: str, schema: Any) -> None:
+        self._folder = folder
+        self._schema = schema
+        #: What a run with `availableNow` reads up to.
+        self._target: int | None = None
+
+    # Planning, in a process of the driver
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's names, here and below
+        return {_VERSION: -1}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._target = TableLog(self._folder).state().version
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        return limits_of_spark.ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802 - its own limit
+        """As many versions as a micro-batch may read, one at least."""
+        log = TableLog(self._folder)
+        newest = log.state().version
+        if self._target is not None:
+            newest = min(newest, self._target)
+        found, total = start[_VERSION], 0
+        if found > newest and self._target is None:
+            raise BadState(
+                f"{self._folder} ends with version {newest}, and a flow has read {found}: it was made anew; "
+                "delete the flow's folders in checkpoints/ and tables/, and run it anew"
+            )
+        for version in range(found + 1, newest + 1):
+            (commit,) = log.commits(version - 1, version)
+            total += sum(file.bytes for file in commit.for_streams)
+            if total > BATCH_BYTES_MAX and found > start[_VERSION]:
+                break
+            found = version
+        return {_VERSION: found}
+
+    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
+        return {_VERSION: TableLog(self._folder).state().version}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[TableFiles]:
+        log = TableLog(self._folder)
+        found: list[TableFiles] = []
+        paths: list[str] = []
+        total = 0
+        for commit in log.commits(start[_VERSION], end[_VERSION]):
+            for file in commit.for_streams:
+                if paths and (total + file.bytes > _TASK_BYTES or len(paths) == _TASK_FILES_MAX):
+                    found.append(TableFiles(tuple(paths)))
+                    paths, total = [], 0
+                paths.append(log.path(file.path))
+                total += file.bytes
+        if paths:
+            found.append(TableFiles(tuple(paths)))
+        return found
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Nothing is kept of it: the flow's checkpoint says what was read."""
+
+    # Reading, in tasks
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        for path in partition.paths:
+            yield from _batches(path, self._schema)
+
+
+def version_of(offset: Mapping[str, Any]) -> int | None:
+    """The version that an offset of a checkpoint says; None where it is another source's."""
+    found = offset.get(_VERSION)
+    return found if isinstance(found, int) and len(offset) == 1 else None
+
+
+def _batches(path: str, schema: Any) -> Iterator[Any]:
+    """Arrow batches with the columns that Spark awaits, in its types."""
+    import pyarrow
+    from pyarrow import parquet
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    wanted = to_arrow_schema(schema, timezone="UTC")
+    file = parquet.ParquetFile(path)
+    there = [name for name in wanted.names if name in file.schema_arrow.names]
+    for batch in file.iter_batches(batch_size=_ROWS_A_BATCH, columns=there):
+        columns = []
+        for field in wanted:
+            if field.name in there:
+                columns.append(batch.column(field.name).cast(field.type))
+            else:
+                columns.append(pyarrow.nulls(batch.num_rows, field.type))
+        yield pyarrow.RecordBatch.from_arrays(columns, schema=wanted)

@@ -1,0 +1,135 @@
+"""What keeps a table small: small files become one, old rows go, and files that nobody needs any more are deleted.
+
+All of it is done between two micro-batches by the one process that writes the table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import uuid
+from typing import Final
+
+from ottla.pipeline.tables.log import DATA, Commit, TableFile, TableLog, sync_folder
+
+#: A file below it is small: Parquet's own blocks are 128 MiB, and an eighth of one reads almost as fast.
+SMALL_BYTES: Final = 16 * 1024 * 1024
+#: So many small files become one. With fewer, rows would be written again and again; with more, readers open them all.
+SMALL_FILES_MAX: Final = 32
+#: What is made of them is not much larger than this, so that one pass stays short.
+COMPACTED_BYTES_MAX: Final = 128 * 1024 * 1024
+_ROWS_A_BATCH: Final = 65_536
+#: A reader that began before a file was replaced has so long to end.
+REMOVED_KEPT_MS: Final = 3_600_000
+
+
+def compact(log: TableLog, now: int) -> bool:
+    """Makes one file of the oldest small ones, if there are many; whether it did. Streams do not notice."""
+    state = log.state()
+    small = [file for file in state.files.values() if file.bytes < SMALL_BYTES and file.bucket is None]
+    if len(small) < SMALL_FILES_MAX:
+        return False
+    chosen: list[TableFile] = []
+    for file in sorted(small, key=lambda one: (one.written_ms, one.path)):
+        if sum(one.bytes for one in chosen) + file.bytes > COMPACTED_BYTES_MAX:
+            break
+        chosen.append(file)
+    made = _joined(log, chosen)
+    log.commit(Commit(kind="compact", written_ms=now, added=(made,), removed=tuple(file.path for file in chosen)))
+    return True
+
+
+def retain(log: TableLog, now: int, retain_ms: int) -> int:
+    """Takes files out whose youngest row was written longer ago; how many."""
+    old = [file.path for file in log.state().files.values() if file.written_ms < now - retain_ms]
+    if old:
+        log.commit(Commit(kind="retain", written_ms=now, removed=tuple(old)))
+    return len(old)
+
+
+def delete_unused(log: TableLog, now: int, read_by_all: int) -> int:
+    """Deletes files that no version of use names: those that are out of the table for long enough, of versions that
+    all flows have read up to `read_by_all`, and what attempts left behind that never came to a commit; how many.
+    """
+    state = log.state()
+    needed = set(state.files)
+    oldest = log.oldest()
+    for version in range(oldest, state.version + 1):
+        (commit,) = log.commits(version - 1, version)
+        if version > read_by_all:
+            needed.update(file.path for file in commit.for_streams)
+        if commit.written_ms > now - REMOVED_KEPT_MS:
+            needed.update(commit.removed)
+    deleted = 0
+    data = log.path(DATA)
+    for attempt in os.listdir(data) if os.path.isdir(data) else ():
+        folder = os.path.join(data, attempt)
+        for inner, _, names in os.walk(folder):
+            for name in names:
+                path = os.path.join(inner, name)
+                if os.path.relpath(path, log.folder) in needed:
+                    continue
+                with contextlib.suppress(FileNotFoundError):
+                    if os.path.getmtime(path) * 1000 < now - REMOVED_KEPT_MS:
+                        os.unlink(path)
+                        deleted += 1
+        if not any(names for _, _, names in os.walk(folder)) and _is_old(folder, now):
+            shutil.rmtree(folder, ignore_errors=True)
+    log.forget(_first_needed(log, read_by_all, now))
+    return deleted
+
+
+def _first_needed(log: TableLog, read_by_all: int, now: int) -> int:
+    """The first version whose commit somebody may still ask for."""
+    newest = log.state().version
+    for version in range(log.oldest(), min(read_by_all, newest) + 1):
+        (commit,) = log.commits(version - 1, version)
+        if commit.written_ms > now - REMOVED_KEPT_MS:
+            return version
+    return min(read_by_all, newest) + 1
+
+
+def _is_old(folder: str, now: int) -> bool:
+    try:
+        return os.path.getmtime(folder) * 1000 < now - REMOVED_KEPT_MS
+    except FileNotFoundError:
+        return False
+
+
+def _joined(log: TableLog, files: list[TableFile]) -> TableFile:
+    """One file with the rows of all, in their order; a column that some lack is null there."""
+    import pyarrow
+    from pyarrow import parquet
+
+    # Newer files have more columns, never other types.
+    schema = pyarrow.unify_schemas([parquet.read_schema(log.path(file.path)).remove_metadata() for file in files])
+    path = f"{DATA}/{uuid.uuid4().hex}/part-00000.parquet"
+    os.makedirs(os.path.dirname(log.path(path)))
+    rows = 0
+    with parquet.ParquetWriter(log.path(path), schema, compression="zstd") as writer:
+        for file in files:
+            for batch in parquet.ParquetFile(log.path(file.path)).iter_batches(batch_size=_ROWS_A_BATCH):
+                columns = [
+                    batch.column(field.name).cast(field.type)
+                    if field.name in batch.schema.names
+                    else pyarrow.nulls(batch.num_rows, field.type)
+                    for field in schema
+                ]
+                writer.write_batch(pyarrow.RecordBatch.from_arrays(columns, schema=schema))
+                rows += batch.num_rows
+    assert rows == sum(file.rows for file in files)
+    _put_on_medium(log.path(path))
+    return TableFile(
+        path=path,
+        rows=rows,
+        bytes=os.path.getsize(log.path(path)),
+        written_ms=max(file.written_ms for file in files),
+    )
+
+
+def _put_on_medium(path: str) -> None:
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+    sync_folder(os.path.dirname(path))
+    sync_folder(os.path.dirname(os.path.dirname(path)))

@@ -1,0 +1,277 @@
+"""One micro-batch of a table: checked by its rules, bad records to the dead letters, rows to files, then one commit.
+
+planned again?     the table's log has this query's micro-batch: nothing is done
+rules              counted, all in one job
+dead letters       written, and a note that they were; what died half written is written again
+files, commit      each row once, since a reader sees what a commit names, and nothing else
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from ottla.pipeline.changes import merged
+from ottla.pipeline.dead_letters import send
+from ottla.pipeline.definitions import BUCKETS, Flow
+from ottla.pipeline.errors import BadState, ExpectationFailed
+from ottla.pipeline.expectations import DECODES, Action, Rule
+from ottla.pipeline.places import Places, query_of, read_json, write_json
+from ottla.pipeline.planning import Planned
+from ottla.pipeline.reading import ERROR, RECORD
+from ottla.pipeline.tables.files import BUCKET, frame_of, now_ms, write_files
+from ottla.pipeline.tables.log import Commit, TableLog, TableState
+from ottla.pipeline.tables.upkeep import compact, delete_unused, retain
+
+#: The column that has the names of the rules that a row breaks.
+FAILED: Final = "_failed"
+#: What is counted, beside a `failed:` for each rule.
+ROWS_IN: Final = "in"
+ROWS_OUT: Final = "out"
+DROPPED: Final = "dropped"
+DEAD: Final = "dead"
+FAILED_PREFIX: Final = "failed:"
+#: Micro-batches between two looks for files that nobody needs.
+_UPKEEP_EVERY: Final = 20
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A frame whose rows are marked, and what was counted of it."""
+
+    frame: Any
+    counts: dict[str, int]
+    youngest_us: int | None
+
+
+class TableWriter:
+    """What Spark calls with each micro-batch of one table."""
+
+    def __init__(self, planned: Planned, places: Places, pipeline: str, kafka: dict[str, str]) -> None:
+        self.flow = planned.flow
+        self.log = TableLog(places.table(planned.flow.name))
+        #: Of the last micro-batch that failed: Spark wraps it in text of its own.
+        self.fault: Exception | None = None
+        #: The last that was written.
+        self.batch: int | None = None
+        #: The version of the table that all its readers have read.
+        self.read_by_all: Callable[[], int] = lambda: -1
+        self._schema = planned.schema
+        self._rules = planned.rules
+        self._places = places
+        self._pipeline = pipeline
+        self._kafka = kafka
+
+    def __call__(self, frame: Any, batch: int) -> None:
+        try:
+            self._write(frame, batch)
+        except Exception as error:
+            self.fault = error
+            raise
+
+    def _write(self, frame: Any, batch: int) -> None:
+        query = query_of(self._places.checkpoint(self.flow.name))
+        assert query is not None
+        state = self.log.state()
+        if not state.has(query, batch):
+            check_follows(state, query, batch, self.log.folder)
+            if self._rules:
+                # Counted, then written, and the bad ones sent on: a source is read once for the three.
+                frame = frame.persist()
+            try:
+                self._commit(frame, state, query, batch)
+            finally:
+                if self._rules:
+                    frame.unpersist()
+        self.batch = batch
+        self._upkeep()
+
+    def _commit(self, frame: Any, state: TableState, query: str, batch: int) -> None:
+        checked = check(frame, self._rules, state.youngest_us)
+        refuse_failed(self.flow, self._rules, checked)
+        dead = self._dead_letters(checked, f"{query}/{batch}")
+        good = stored(checked.frame, self._rules, self._schema)
+        if self.flow.keys:
+            commit = self._upsert(good, state)
+        else:
+            commit = Commit(kind="append", written_ms=now_ms(), added=write_files(good, self.log))
+        rows = sum(file.rows for file in commit.for_streams)
+        counts = {ROWS_IN: rows, **checked.counts, ROWS_OUT: rows, DEAD: dead}
+        self.log.commit(
+            Commit(
+                kind=commit.kind,
+                written_ms=commit.written_ms,
+                query=query,
+                batch=batch,
+                added=commit.added,
+                removed=commit.removed,
+                changes=commit.changes,
+                schema=self._schema.jsonValue() if state.schema != self._schema.jsonValue() else None,
+                counts=counts,
+                youngest_us=checked.youngest_us,
+            )
+        )
+
+    def _dead_letters(self, checked: Checked, batch: str) -> int:
+        """How many records went there; once where this is not the first attempt and an earlier one came so far."""
+        if not checked.counts.get(DROPPED) or self.flow.dead_letters is False or RECORD not in checked.frame.columns:
+            return 0
+        note = os.path.join(self._places.checkpoint(self.flow.name), "ottla-dead-letters.json")
+        there = read_json(note)
+        if there is not None and there.get("batch") == batch:
+            return int(there["records"])
+        records = send(checked.frame, self._rules, self._pipeline, self.flow.name, self._kafka)
+        write_json(note, {"batch": batch, "records": records})
+        return records
+
+    def _upsert(self, good: Any, state: TableState) -> Commit:
+        """The files of all keys' parts that the rows fall into, anew."""
+        good = with_bucket(last_of_each_key(good, self.flow), self.flow).persist()
+        try:
+            touched = {int(row[0]) for row in good.select(BUCKET).distinct().collect()}
+            old = [file for file in state.files.values() if file.bucket in touched]
+            there = with_bucket(frame_of(good.sparkSession, self.log, old, self._schema), self.flow)
+            added = write_files(merged(there, good, self.flow), self.log, bucketed=True)
+            changes = write_files(good.drop(BUCKET), self.log)
+        finally:
+            good.unpersist()
+        return Commit(
+            kind="upsert",
+            written_ms=now_ms(),
+            added=added,
+            removed=tuple(file.path for file in old),
+            changes=changes,
+        )
+
+    def _upkeep(self) -> None:
+        now = now_ms()
+        compact(self.log, now)
+        if self.flow.retain_ms is not None:
+            retain(self.log, now, self.flow.retain_ms)
+        if self.batch is not None and self.batch % _UPKEEP_EVERY == _UPKEEP_EVERY - 1:
+            delete_unused(self.log, now, self.read_by_all())
+
+
+def check_follows(state: TableState, query: str, batch: int, folder: str) -> None:
+    """Raises BadState where the checkpoint does not go with the table: rows would be there twice, or never."""
+    others = [one for one in state.batches if one != query]
+    if others:
+        raise BadState(
+            f"{folder} was written by the query {others[0]}, and this checkpoint's is {query}: give back the flow's "
+            "folder in checkpoints/, or delete the table's folder too and run it anew"
+        )
+
+    before = state.batches.get(query, -1)
+    if batch > before + 1:
+        has = f"ends with micro-batch {before}" if state.batches else "has no micro-batch"
+        raise BadState(
+            f"{folder} {has}, and its checkpoint goes on with {batch}: rows in between would be missing; restore the "
+            "table's folder, or delete the flow's in checkpoints/ too and run it anew"
+        )
+
+
+def check(frame: Any, rules: tuple[Rule, ...], youngest_us: int | None) -> Checked:
+    """Marks each row with the rules that it breaks, and counts."""
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls them
+
+    if not rules:
+        return Checked(frame=frame, counts={}, youngest_us=None)
+    # Of what could not be decoded no rule says anything: its fields are null.
+    decoded = F.col(ERROR).isNull() if rules[0].name == DECODES else F.lit(True)
+    broken = []
+    for rule in rules:
+        breaks = ~F.coalesce(_condition(rule, youngest_us), F.lit(False))
+        if rule.name != DECODES:
+            breaks &= decoded
+        broken.append(F.when(breaks, F.lit(rule.name)).otherwise(F.lit(None).cast("string")))
+    marked = frame.withColumn(FAILED, F.array_compact(F.array(*broken)))
+    counted = [F.count(F.lit(1)).alias("rows"), F.count_if(_dropped(rules)).alias("dropped")]
+    counted += [
+        F.count_if(F.array_contains(FAILED, rule.name)).alias(f"rule{number}") for number, rule in enumerate(rules)
+    ]
+    late = next((rule for rule in rules if rule.late_ms is not None), None)
+    if late is not None:
+        counted.append(F.max(F.unix_micros(F.expr(late.condition))).alias("youngest"))
+    row = marked.agg(*counted).collect()[0]
+    counts = {ROWS_IN: row["rows"], DROPPED: row["dropped"]}
+    counts |= {f"{FAILED_PREFIX}{rule.name}": row[f"rule{number}"] for number, rule in enumerate(rules)}
+    return Checked(frame=marked, counts=counts, youngest_us=row["youngest"] if late is not None else None)
+
+
+def _condition(rule: Rule, youngest_us: int | None) -> Any:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if rule.late_ms is None:
+        return F.expr(rule.condition)
+    if youngest_us is None:
+        return F.lit(True)
+    bound = _EPOCH + timedelta(microseconds=youngest_us - rule.late_ms * 1000)
+    return F.coalesce(F.expr(rule.condition) >= F.lit(bound), F.lit(True))
+
+
+def _dropped(rules: tuple[Rule, ...]) -> Any:
+    """Whether a marked row is left out."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    names = [F.lit(rule.name) for rule in rules if rule.action is Action.DROP]
+    return F.arrays_overlap(F.col(FAILED), F.array(*names)) if names else F.lit(False)
+
+
+def refuse_failed(flow: Flow, rules: tuple[Rule, ...], checked: Checked) -> None:
+    for rule in rules:
+        broken = checked.counts.get(f"{FAILED_PREFIX}{rule.name}", 0)
+        if rule.action is Action.FAIL and broken:
+            raise ExpectationFailed(
+                f"{flow.text}: {broken} of {checked.counts[ROWS_IN]} rows break {rule.name!r} ({rule.condition}); the "
+                f"first: {_sample(checked.frame, rule)}; nothing of this micro-batch was written: mend the "
+                "data or the rule"
+            )
+
+
+def _sample(frame: Any, rule: Rule) -> str:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    bad = frame.where(F.array_contains(FAILED, rule.name))
+    if RECORD in frame.columns:
+        row = bad.select(f"{RECORD}.topic", f"{RECORD}.partition", f"{RECORD}.offset").first()
+        return f"offset {row['offset']} of {row['topic']}-{row['partition']}"
+    row = bad.drop(FAILED, ERROR).first()
+    return str(row.asDict())[:300]
+
+
+def stored(frame: Any, rules: tuple[Rule, ...], schema: Any) -> Any:
+    """The rows and columns that the table takes."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if any(rule.action is Action.DROP for rule in rules):
+        frame = frame.where(~_dropped(rules))
+    there = set(frame.columns)
+    return frame.select(
+        *(
+            F.col(f"`{one.name}`") if one.name in there else F.lit(None).cast(one.dataType).alias(one.name)
+            for one in schema.fields
+        )
+    )
+
+
+def last_of_each_key(frame: Any, flow: Flow) -> Any:
+    """Of rows with the same keys the one that stands last; changes are told apart by what they say themselves."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if flow.changes is not None:
+        return frame
+    numbered = frame.withColumn("_at", F.monotonically_increasing_id())
+    last = Window.partitionBy(*(F.col(f"`{key}`") for key in flow.keys)).orderBy(F.col("_at").desc())
+    return numbered.withColumn("_n", F.row_number().over(last)).where("_n = 1").drop("_n", "_at")
+
+
+def with_bucket(frame: Any, flow: Flow) -> Any:
+    """Spark's `hash` of the keys stays what it is over versions: bucketed tables of its own rest on it."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return frame.withColumn(BUCKET, F.pmod(F.hash(*(F.col(f"`{key}`") for key in flow.keys)), F.lit(BUCKETS)))

@@ -1,0 +1,76 @@
+"""`ottla pipeline` where no Spark has to start: mistakes, exit codes, and what `status` shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ottla.cli import faults
+from ottla.cli.main import main
+from ottla.pipeline.example import TEXT
+from ottla.pipeline.places import Places
+from ottla.pipeline.status import FlowStatus, write_status
+
+
+def test_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(tmp_path / "shop.py")
+    assert main(["pipeline", "status", file]) == faults.NOT_FOUND
+    assert f"no pipeline has run in {tmp_path}/shop-data: `ottla pipeline run {file}`" in capsys.readouterr().err
+    places = Places(str(tmp_path / "shop-data"))
+    write_status(places, FlowStatus(flow="raw", kind="table", batch=3, rows_in=5, rows_out=5, lag=7))
+    assert main(["pipeline", "status", file]) == faults.OK
+    assert capsys.readouterr().out.splitlines()[1].split() == [
+        "raw",
+        "table",
+        "running",
+        "3",
+        "5",
+        "5",
+        "0",
+        "0",
+        "0",
+        "7",
+        "-",
+        "-",
+    ]
+    write_status(places, FlowStatus(flow="orders", kind="table", state="failed", failed={"a": 2}, error="no " * 100))
+    assert main(["pipeline", "status", file, "-o", "json"]) == faults.UNHEALTHY
+    first, second = json.loads(capsys.readouterr().out)
+    assert (first["flow"], first["failed"], first["error"]) == ("orders", {"a": 2}, "no " * 100)
+    assert (second["flow"], second["lag"]) == ("raw", 7)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--mode", "backfill"], "--mode backfill needs --from and --to"),
+        (["--from", "1"], "--from and --to are for --mode backfill"),
+        (["--mode", "backfill", "--from", "2", "--to", "2"], "--from 2 is not before --to 2"),
+        (["--mode", "backfill", "--from", "soon", "--to", "2"], "--from is no time"),
+        (["--interval", "soon"], "--interval: 'soon' is no duration"),
+        (["--conf", "spark"], "--conf spark: give NAME=VALUE"),
+    ],
+)
+def test_mistakes_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    assert main(["pipeline", "run", str(tmp_path / "shop.py"), *words]) == faults.USAGE
+    assert said in capsys.readouterr().err
+
+
+def test_nobody_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before Spark starts."""
+    file = tmp_path / "shop.py"
+    file.write_text(TEXT)
+    assert main(["pipeline", "run", str(file), "-b", "127.0.0.1:1"]) == faults.UNREACHABLE
+    assert "start one with `ottla up`" in capsys.readouterr().err
+
+
+def test_a_file_with_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "shop.py"
+    assert main(["pipeline", "run", str(file)]) == faults.NOT_FOUND
+    file.write_text("def one(:\n")
+    assert main(["pipeline", "run", str(file)]) == faults.USAGE
+    assert f"{file}, line 1: invalid syntax: mend the line" in capsys.readouterr().err

@@ -1,0 +1,91 @@
+"""A table's log: versions without gaps, micro-batches once, states instead of many commits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ottla.pipeline.errors import BadState
+from ottla.pipeline.tables.log import STATE_EVERY, Commit, TableFile, TableLog, TableState, at_version
+
+
+def file(name: str) -> TableFile:
+    return TableFile(path=f"data/{name}", rows=1, bytes=10, written_ms=5)
+
+
+def append(batch: int, query: str = "q") -> Commit:
+    return Commit(
+        kind="append", written_ms=5, query=query, batch=batch, added=(file(f"f{batch}"),), counts={"in": 2, "out": 1}
+    )
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> TableLog:
+    return TableLog(str(tmp_path / "orders"))
+
+
+def test_an_empty_folder_is_a_table_without_versions(log: TableLog) -> None:
+    assert log.state() == TableState()
+
+
+def test_what_was_committed_is_read_by_others(log: TableLog) -> None:
+    for batch in range(3):
+        log.commit(append(batch))
+    log.commit(Commit(kind="compact", written_ms=6, added=(file("all"),), removed=("data/f0", "data/f1")))
+    other = TableLog(log.folder).state()
+    assert other == log.state()
+    assert (other.version, set(other.files), other.batches) == (3, {"data/f2", "data/all"}, {"q": 2})
+    assert other.counts == {"in": 6, "out": 3}
+    assert (other.has("q", 2), other.has("q", 3), other.has("r", 0)) == (True, False, False)
+    assert set(at_version(log, 1).files) == {"data/f0", "data/f1"}
+    with pytest.raises(BadState, match="has no version 4"):
+        at_version(log, 4)
+
+
+def test_of_two_writers_one_is_refused(log: TableLog) -> None:
+    other = TableLog(log.folder)
+    log.state(), other.state()
+    log.commit(append(0))
+    with pytest.raises(BadState, match="somebody else has written version 0"):
+        other.commit(append(0))
+    assert other.state() == log.state()
+
+
+def test_a_state_stands_for_the_commits_before_it(log: TableLog) -> None:
+    for batch in range(STATE_EVERY + 2):
+        log.commit(append(batch))
+    before = log.state()
+    log.forget(STATE_EVERY + 1)
+    # The newest state is that of version STATE_EVERY - 1; what follows it stays.
+    assert log.oldest() == STATE_EVERY - 1
+    assert TableLog(log.folder).state() == before
+    with pytest.raises(BadState, match="has no version 3 any more"):
+        log.commits(2, 3)
+    with pytest.raises(BadState, match="has no version 3"):
+        at_version(log, 3)
+
+
+def test_streams_see_rows_that_are_new(log: TableLog) -> None:
+    replaced = Commit(kind="replace", written_ms=5, added=(file("a"),))
+    upserted = Commit(kind="upsert", written_ms=5, added=(file("bucket"),), changes=(file("rows"),))
+    assert append(0).for_streams == (file("f0"),)
+    assert replaced.for_streams == ()
+    assert upserted.for_streams == (file("rows"),)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"format": 1}', b'{"format": 1, "kind": 3, "added": 4}'])
+def test_a_damaged_commit_is_named(log: TableLog, text: bytes) -> None:
+    log.commit(append(0))
+    name = Path(log.folder) / "_ottla" / f"{0:020}.json"
+    name.write_bytes(text)
+    with pytest.raises(BadState, match=r"0000\.json is damaged .*: restore it, or delete the table's folder"):
+        TableLog(log.folder).state()
+
+
+def test_a_commit_of_a_later_format_is_refused(log: TableLog) -> None:
+    log.commit(append(0))
+    name = Path(log.folder) / "_ottla" / f"{0:020}.json"
+    name.write_text(name.read_text().replace('"format": 1', '"format": 2'))
+    with pytest.raises(BadState, match="is of format 2: a newer version of Ottla wrote it"):
+        TableLog(log.folder).state()

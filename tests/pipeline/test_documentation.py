@@ -1,0 +1,70 @@
+"""The commands of docs/pipelines.md run as they stand, in their order; the example is what `init` writes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import REPOSITORY
+from tests.pipeline.conftest import Pipeline
+
+from ottla.cli import faults
+from ottla.cli.main import main
+from ottla.pipeline import __all__ as names
+from ottla.pipeline.example import TEXT
+from ottla.pipeline.tables.log import Commit, TableState
+
+PAGE = (REPOSITORY / "docs" / "pipelines.md").read_text()
+FORMAT = (REPOSITORY / "docs" / "formats" / "pipeline-tables.md").read_text()
+EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+COMMANDS = re.findall(r"^    ((?:ottla|echo) .*)$", PAGE, re.MULTILINE)
+
+
+def test_the_example_is_what_init_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert EXAMPLES[0] == TEXT
+    monkeypatch.chdir(tmp_path)
+    assert main(["pipeline", "init", "orders.py"]) == faults.OK
+    assert (tmp_path / "orders.py").read_text() == TEXT
+    assert main(["pipeline", "init", "orders.py"]) == faults.EXISTS
+    assert "is there already: name another file" in capsys.readouterr().err
+
+
+def test_every_name_is_on_the_page() -> None:
+    assert {name for name in names if name not in PAGE} == {"PipelineError"}
+
+
+def test_every_field_is_on_the_page_of_the_format() -> None:
+    known = {*Commit.__dataclass_fields__, *TableState.__dataclass_fields__}
+    assert {name for name in known if f"`{name}`" not in FORMAT} == set()
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.xdist_group("spark")
+def test_the_commands(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(pipeline.folder)
+    monkeypatch.setenv("OTTLA_BOOTSTRAP_SERVER", pipeline.broker.bootstrap)
+    shim = pipeline.folder / "bin" / "ottla"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/bash\nexec "{sys.executable}" -m ottla "$@"\n')
+    shim.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{shim.parent}:{os.environ['PATH']}"}
+    for line in COMMANDS:
+        if line.startswith("ottla pipeline"):  # in this process, which has a session
+            assert main(shlex.split(line)[1:]) == faults.OK, capsys.readouterr().err
+        else:
+            subprocess.run(["bash", "-c", line], env=environment, check=True, timeout=300)
+    shown = capsys.readouterr().out
+    assert re.search(r"^orders +table +done +0 +2 +1 +1 +1 +0 +0 +positive amount: 1 +-$", shown, re.MULTILINE), shown
+    assert "orders: 1 dead letter sent (positive amount: 1)" in shown
+    space: dict[str, Any] = {"spark": pipeline.spark}
+    exec(EXAMPLES[1], space)
+    assert [(row["customer"], row["amount"]) for row in space["frame"].collect()] == [("ann", 12.5)]
+    assert [one.key for one in pipeline.records("order-totals")] == [b"ann"]

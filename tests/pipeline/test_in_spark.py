@@ -1,0 +1,138 @@
+"""Pipelines under a real Spark and a real broker: rows once, bad records to the dead letters, aggregates, changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from tests.pipeline.conftest import Pipeline, headers
+
+from ottla.pipeline.errors import ExpectationFailed
+from ottla.pipeline.replay import replay
+
+#: A session takes seconds to start, and minutes where many tests share the machine.
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(1200)]
+
+SHOP = """
+@table
+def raw():
+    return read_topic("TOPIC")
+
+@table
+@expect("has a customer", "customer IS NOT NULL")
+@expect_or_drop("positive", "amount > 0")
+def orders():
+    return decode_json(read_stream("raw"), "id BIGINT, customer STRING, amount DOUBLE", rescue="more")
+
+@table(keys=["customer"])
+def totals():
+    return read_stream("orders").groupBy("customer").agg(F.sum("amount").alias("amount"))
+
+@sink(topic="TOPIC-totals")
+def out():
+    return read_stream("totals").selectExpr("customer AS key", "to_json(struct(*)) AS value")
+"""
+
+
+def test_bronze_silver_gold_and_a_topic(pipeline: Pipeline) -> None:
+    pipeline.define(SHOP)
+    pipeline.broker.create_topic(f"{pipeline.topic}-totals", partitions=1)
+    pipeline.send({"id": 1, "customer": "a", "amount": 2}, {"id": 2, "amount": 3, "x": 1}, b"junk", key="k")
+    pipeline.send({"id": 3, "customer": "a", "amount": 0}, {"id": 4, "customer": "b", "amount": "x"}, None)
+    run = pipeline.catch_up()
+
+    raw = pipeline.rows("raw", "topic", "partition", "offset", "value")
+    assert len(raw) == 6
+    assert {row[0] for row in raw} == {pipeline.topic}
+    assert pipeline.rows("orders", "id", "amount", "more") == [(1, 2.0, None), (2, 3.0, '{"x":"1"}')]
+    found = {flow.name: flow.status for flow in run.flows}
+    orders = found["orders"]
+    assert (orders.rows_in, orders.rows_out, orders.dropped, orders.dead) == (6, 2, 4, 4)
+    assert orders.failed == {"decodes": 3, "has a customer": 1, "positive": 1}
+    assert [found[name].lag for name in ("raw", "orders", "totals", "out")] == [0, 0, 0, 0]
+
+    letters = {one.value: headers(one) for one in pipeline.records(f"{pipeline.topic}-dlq")}
+    assert set(letters) == {b"junk", None, b'{"id": 3, "customer": "a", "amount": 0}'} | {
+        b'{"id": 4, "customer": "b", "amount": "x"}'
+    }
+    bad = letters[b'{"id": 3, "customer": "a", "amount": 0}']
+    assert bad["ottla.dlq.reason"] == "positive: amount > 0 is not true"
+    assert (bad["ottla.dlq.rule"], bad["ottla.dlq.topic"], bad["ottla.dlq.table"]) == (
+        "positive",
+        pipeline.topic,
+        "orders",
+    )
+    places = {(row[1], row[2]): row[3] for row in raw}
+    assert places[int(bad["ottla.dlq.partition"]), int(bad["ottla.dlq.offset"])] == bytearray(
+        b'{"id": 3, "customer": "a", "amount": 0}'
+    )
+    assert letters[b"junk"]["ottla.dlq.reason"] == "not JSON of the schema: junk"
+    assert letters[None]["ottla.dlq.reason"] == "the value is null"
+
+    # A second run reads what is new, and changes what it touches.
+    pipeline.send({"id": 5, "customer": "a", "amount": 5})
+    pipeline.catch_up()
+    assert pipeline.rows("totals", "customer", "amount") == [("a", 7.0), (None, 3.0)]
+    sent = [(one.key, json.loads(one.value or b"")["amount"]) for one in pipeline.records(f"{pipeline.topic}-totals")]
+    assert set(sent) == {(b"a", 2.0), (b"a", 7.0), (None, 3.0)}
+
+
+def test_a_micro_batch_that_is_planned_again_writes_nothing(pipeline: Pipeline) -> None:
+    """As after a driver that died between the table's commit and the checkpoint's note of it."""
+    pipeline.define(SHOP.partition("@table(keys")[0])
+    pipeline.send({"id": 1, "amount": 2}, b"junk")
+    pipeline.catch_up()
+    for flow in ("raw", "orders"):
+        commits = Path(pipeline.places.checkpoint(flow)) / "commits"
+        for file in commits.iterdir():
+            file.unlink()
+    run = pipeline.catch_up()
+    assert len(pipeline.rows("raw", "offset")) == 2
+    assert pipeline.rows("orders", "id") == [(1,)]
+    assert len(pipeline.records(f"{pipeline.topic}-dlq")) == 1
+    assert run.flows[1].status.dead == 1
+    # Between the dead letters and the table's commit.
+    log = Path(pipeline.places.table("orders")) / "_ottla"
+    for folder in (log, Path(pipeline.places.checkpoint("orders")) / "commits"):
+        for name in os.listdir(folder):
+            (folder / name).unlink()
+    run = pipeline.catch_up()
+    assert pipeline.rows("orders", "id") == [(1,)]
+    assert len(pipeline.records(f"{pipeline.topic}-dlq")) == 1
+    assert run.flows[1].status.dead == 1
+
+
+@pytest.mark.slow
+def test_a_replay_sends_each_dead_letter_once(pipeline: Pipeline) -> None:
+    pipeline.define(SHOP.partition("@table(keys")[0])
+    pipeline.send({"id": 1, "amount": 0}, b"junk", key="k")
+    pipeline.catch_up()
+    settings = {"bootstrap.servers": pipeline.broker.bootstrap}
+    seen = replay(pipeline.topic, settings, pipeline.places, dry_run=True)
+    assert (seen.found, seen.sent, seen.rules) == (2, 0, {"decodes": 1, "positive": 1})
+    assert replay(pipeline.topic, settings, pipeline.places).sent == 2
+    assert replay(pipeline.topic, settings, pipeline.places).found == 0
+    again = [one for one in pipeline.records(pipeline.topic) if one.headers]
+    assert sorted((one.key, one.value) for one in again) == [(b"k", b"junk"), (b"k", b'{"id": 1, "amount": 0}')]
+    assert all(re.fullmatch(rf"{pipeline.topic}-dlq-0@\d", headers(one)["ottla.replayed"]) for one in again)
+    # The rule is mended; the pipeline takes them.
+    pipeline.path.write_text(pipeline.path.read_text().replace("amount > 0", "amount >= 0"))
+    pipeline.catch_up()
+    assert pipeline.rows("orders", "id") == [(1,)]
+
+
+@pytest.mark.slow
+def test_expect_or_fail_writes_nothing(pipeline: Pipeline) -> None:
+    pipeline.define(SHOP.partition("@table(keys")[0].replace("expect_or_drop", "expect_or_fail"))
+    pipeline.send({"id": 1, "amount": 1}, {"id": 2, "amount": 0})
+    with pytest.raises(ExpectationFailed) as caught:
+        pipeline.catch_up()
+    assert re.search(
+        rf"table orders \(line \d+\): 1 of 2 rows break 'positive' \(amount > 0\); the first: offset \d of "
+        rf"{pipeline.topic}-\d; nothing of this micro-batch was written",
+        str(caught.value),
+    )
+    assert not os.path.exists(os.path.join(pipeline.places.table("orders"), "_ottla"))

@@ -1,0 +1,140 @@
+"""What is wrong with a pipeline is said before anything runs, with the next step."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.pipeline.conftest import Pipeline
+
+from ottla.pipeline.backfill import Range, backfill
+from ottla.pipeline.errors import BadDefinition, BadState, NotFound, PipelineError
+from ottla.pipeline.places import Places, write_json
+from ottla.pipeline.tables.log import Commit, TableLog, TableState
+from ottla.pipeline.writing import check_follows
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(1200)]
+
+RAW = """
+@table
+def raw():
+    return read_topic("TOPIC")
+"""
+MISTAKES = {
+    "\n@table\ndef one(): return read_stream('rew')\n": r"table one \(line \d+\) reads 'rew', which is not there: "
+    "did you mean raw",
+    "\n@table\ndef one(): return read_stream('elsewhere')\n": "define it with @table or @view, or read a topic",
+    "\n@table\ndef one(): return read_stream('two')\n@view\ndef two(): return read_stream('one')\n": (
+        "tables read each other in a circle: one reads two reads one"
+    ),
+    "\n@table\ndef one(): pass\n": r"table one \(line \d+\) returned NoneType: it must return a frame",
+    "\n@table\ndef one(): return read_stream('raw').select('nothing')\n": "UNRESOLVED_COLUMN.*`nothing`",
+    "\n@table(keys=['id'])\ndef one(): return read_stream('raw')\n": "has the key 'id', and no such column: key, value",
+    "\n@table\n@expect('no sql', 'amount >')\ndef one(): return read_stream('raw')\n": (
+        "expectation 'no sql': 'amount >' is no condition on its columns .*PARSE_SYNTAX_ERROR"
+    ),
+    "\n@table\n@expect('no such', 'amount > 0')\ndef one(): return read_stream('raw')\n": "'amount > 0' is no",
+    "\n@table\n@expect('a number', 'offset + 1')\ndef one(): return read_stream('raw')\n": (
+        r"'offset \+ 1' is bigint, not true or false: write a comparison"
+    ),
+    "\n@table\n@expect_on_time('offset', '1h')\ndef one(): return read_stream('raw')\n": "must be a timestamp",
+    "\n@table(dead_letters=True)\ndef one(): return read_stream('raw')\n": "its frame no column _record: keep it",
+    "\n@table\ndef one(): return decode_json(read_stream('raw'), 'id WHAT')\n": "is no schema like",
+    "\n@table\ndef one(): return decode_json(read_stream('raw').drop('key'), 'id INT')\n": "has no column key",
+    "\n@sink(topic='out')\ndef one(): return read('raw')\n": "a sink needs read_stream or read_topic",
+}
+
+
+def complaint(pipeline: Pipeline) -> str:
+    with pytest.raises(PipelineError) as caught:
+        pipeline.run().plan.make()
+    return str(caught.value)
+
+
+def test_mistakes(pipeline: Pipeline) -> None:
+    for text, expected in MISTAKES.items():
+        pipeline.define(RAW + text)
+        said = complaint(pipeline)
+        assert re.search(expected, said), said
+        assert "\n" not in said
+
+
+def test_a_topic_that_is_not_there(pipeline: Pipeline) -> None:
+    pipeline.define(RAW.replace("TOPIC", "TOPIC-away"))
+    with pytest.raises(NotFound, match=rf"reads the topic {pipeline.topic}-away.*`ottla topic create"):
+        pipeline.catch_up()
+    pipeline.define(RAW + "\n@sink(topic='TOPIC-away')\ndef one(): return read_stream('raw')\n")
+    with pytest.raises(NotFound, match=rf"sink one \(line \d+\) writes to the topic {pipeline.topic}-away"):
+        pipeline.catch_up()
+
+
+def test_an_aggregate_without_keys_or_a_watermark(pipeline: Pipeline) -> None:
+    pipeline.define(RAW + "\n@table\ndef one(): return read_stream('raw').groupBy('partition').count()\n")
+    with pytest.raises(BadDefinition, match=r"table one .*Give the table keys .*, or the frame a watermark"):
+        pipeline.catch_up()
+
+
+def test_a_column_of_another_type(pipeline: Pipeline) -> None:
+    one = "\n@table\ndef one(): return decode_json(read_stream('raw'), 'id BIGINT, more STRING')\n"
+    pipeline.define(RAW + one)
+    planned = pipeline.run().plan.make()[1]
+    TableLog(pipeline.places.table("one")).commit(
+        Commit(kind="append", written_ms=1, schema=planned.schema.jsonValue())
+    )
+    pipeline.define(RAW + one.replace("more STRING", "new DOUBLE"))
+    assert pipeline.run().plan.make()[1].schema.fieldNames() == ["id", "more", "timestamp", "new"]
+    pipeline.define(RAW + one.replace("BIGINT", "STRING"))
+    assert re.search(r"the column id is bigint in .*, and would be string: cast it", complaint(pipeline))
+
+
+def test_the_folder_of_another_pipeline(pipeline: Pipeline, tmp_path: Path) -> None:
+    pipeline.define(RAW)
+    write_json(str(Path(pipeline.places.folder) / "pipeline.json"), {"pipeline": "other"})
+    with pytest.raises(BadState, match="belongs to the pipeline 'other', and this is 'shop': give it another --folder"):
+        pipeline.catch_up()
+
+
+def test_two_runs_at_once(tmp_path: Path) -> None:
+    with (
+        Places(str(tmp_path)).held("shop"),
+        pytest.raises(BadState, match=r"is in use by another run \(process \d+\)"),
+        Places(str(tmp_path)).held("shop"),
+    ):
+        pass
+
+
+def test_a_table_that_another_checkpoint_has_written(pipeline: Pipeline) -> None:
+    pipeline.define(RAW)
+    pipeline.send(1)
+    pipeline.catch_up()
+    shutil.rmtree(pipeline.places.checkpoint("raw"))
+    with pytest.raises(BadState, match=r"was written by the query .*: give back the flow's folder in checkpoints/"):
+        pipeline.catch_up()
+    assert len(pipeline.rows("raw", "offset")) == 1
+
+
+@pytest.mark.parametrize(
+    ("batches", "batch", "said"),
+    [
+        ({}, 0, None),
+        ({"q": 3}, 4, None),
+        ({"r": 3}, 4, "was written by the query r, and this checkpoint's is q"),
+        ({}, 2, "has no micro-batch, and its checkpoint goes on with 2"),
+        ({"q": 3}, 6, "ends with micro-batch 3, and its checkpoint goes on with 6"),
+    ],
+)
+def test_a_checkpoint_that_does_not_go_with_the_table(batches: dict[str, int], batch: int, said: str | None) -> None:
+    state = TableState(version=9, batches=batches)
+    if said is None:
+        check_follows(state, "q", batch, "orders")
+        return
+    with pytest.raises(BadState, match=said):
+        check_follows(state, "q", batch, "orders")
+
+
+def test_a_backfill_needs_a_column_of_time(pipeline: Pipeline) -> None:
+    pipeline.define(RAW + "\n@table\ndef one(): return read_stream('raw').select('offset')\n")
+    with pytest.raises(BadDefinition, match=r'say it by @table\(time="column"\)'):
+        backfill(pipeline.run(), Range(0, 1))

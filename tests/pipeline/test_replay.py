@@ -1,0 +1,117 @@
+"""Dead letters are sent again each once: over crashes at any point, and beside letters that were written twice."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.client.reading import read_all
+
+import ottla.testing
+from ottla.cli import faults
+from ottla.cli.main import main
+from ottla.client.records import ConsumerRecord
+from ottla.client.sync import Producer
+from ottla.pipeline.errors import BadState, NotFound
+from ottla.pipeline.places import Places, read_json, write_json
+from ottla.pipeline.replay import replay
+from ottla.testing import InProcessBroker
+
+_numbers = itertools.count()
+
+
+class Letters:
+    """A topic, its dead letters, and a pipeline's folder."""
+
+    def __init__(self, broker: InProcessBroker, folder: Path) -> None:
+        self.broker = broker
+        self.topic = f"orders-{next(_numbers)}"
+        self.places = Places(str(folder / "data"))
+        self.settings = {"bootstrap.servers": broker.bootstrap}
+        broker.create_topic(self.topic, partitions=2)
+        broker.create_topic(f"{self.topic}-dlq", partitions=1)
+
+    def add(self, *offsets: int, rule: str = "positive") -> None:
+        """Of the records at these offsets."""
+        with Producer(self.settings) as producer:
+            for offset in offsets:
+                headers: list[Any] = [("mine", b"1"), ("none", None), ("ottla.dlq.rule", rule.encode())]
+                headers += [("ottla.dlq.topic", self.topic.encode()), ("ottla.dlq.offset", b"%d" % offset)]
+                producer.send(f"{self.topic}-dlq", b"value %d" % offset, key=b"key", headers=headers)
+
+    def sent(self) -> list[ConsumerRecord]:
+        records = asyncio.run(read_all(self.broker.bootstrap, self.topic))
+        return sorted(records, key=lambda one: one.value or b"")
+
+    def values(self) -> list[bytes | None]:
+        return [one.value for one in self.sent()]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[InProcessBroker]:
+    with ottla.testing.broker() as running:
+        yield running
+
+
+@pytest.fixture
+def letters(broker: InProcessBroker, tmp_path: Path) -> Letters:
+    return Letters(broker, tmp_path)
+
+
+def test_each_once_and_untouched(letters: Letters) -> None:
+    letters.add(3, 4, 3)  # the first was written twice, by a micro-batch that was repeated
+    found = replay(letters.topic, letters.settings, letters.places)
+    assert (found.found, found.sent, found.rules) == (2, 2, {"positive": 2})
+    assert [(one.key, one.value, one.headers) for one in letters.sent()] == [
+        (b"key", b"value 3", (("mine", b"1"), ("none", None), ("ottla.replayed", f"{letters.topic}-dlq-0@0".encode()))),
+        (b"key", b"value 4", (("mine", b"1"), ("none", None), ("ottla.replayed", f"{letters.topic}-dlq-0@1".encode()))),
+    ]
+    assert replay(letters.topic, letters.settings, letters.places).found == 0
+    letters.add(5)
+    assert replay(letters.topic, letters.settings, letters.places).sent == 1
+    assert letters.values() == [b"value 3", b"value 4", b"value 5"]
+
+
+@pytest.mark.parametrize("reached", [0, 1, 2])
+def test_a_replay_that_died(letters: Letters, reached: int) -> None:
+    """Before it sent the first, between two, and before it noted that it had sent all."""
+    letters.add(1, 2)
+    note = {"done": {}, "until": {"0": 2}, "target": {"0": 0, "1": 0}}
+    write_json(letters.places.replay(letters.topic), note)
+    with Producer(letters.settings) as producer:
+        for number in range(reached):
+            marker = f"{letters.topic}-dlq-0@{number}".encode()
+            producer.send(letters.topic, b"value %d" % (number + 1), headers=[("ottla.replayed", marker)])
+    assert replay(letters.topic, letters.settings, letters.places).sent == 2 - reached
+    assert letters.values() == [b"value 1", b"value 2"]
+    assert read_json(letters.places.replay(letters.topic)) == {"done": {"0": 2}}
+
+
+def test_without_yes_nothing_is_sent(letters: Letters, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    letters.add(1)
+    words = ["pipeline", "replay", "shop.py", "--folder", letters.places.folder, "-b", letters.broker.bootstrap]
+    assert main([*words, "--topic", letters.topic]) == faults.NOT_CONFIRMED
+    assert capsys.readouterr().out == f"{letters.topic}: 1 dead letter to send (positive: 1)\n"
+    assert letters.sent() == []
+    assert main([*words, "--topic", letters.topic, "--yes", "-o", "json"]) == faults.OK
+    assert json.loads(capsys.readouterr().out) == [
+        {"topic": letters.topic, "found": 1, "sent": 1, "rules": {"positive": 1}}
+    ]
+    assert main([*words, "--topic", f"{letters.topic}-none"]) == faults.NOT_FOUND
+    assert "no record of it was ever bad" in capsys.readouterr().err
+
+
+def test_one_at_a_time(letters: Letters) -> None:
+    with (
+        letters.places.replaying(),
+        pytest.raises(BadState, match="another replay is at work"),
+        letters.places.replaying(),
+    ):
+        pass
+    with pytest.raises(NotFound, match=r"away-dlq is not there"):
+        replay("away", letters.settings, letters.places)
