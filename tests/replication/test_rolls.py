@@ -159,3 +159,26 @@ def test_few_segments_are_made_at_once() -> None:
     assert 0 < most <= AT_ONCE_MAX
     assert [len(leader.log.segments) for leader in leaders] == [2] * count
     assert DIRECTORIES[0] in world.replicas.directories.online_paths
+
+
+def test_nobody_waits_for_a_roll_whose_worker_was_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start that is given up in its middle stops what has begun, and its workers may have ended before."""
+    world = following()
+    log = world.follower.log
+    with pytest.raises(RollDue):
+        world.follower.append(sent(0, count=3), 0)
+
+    async def work() -> None:
+        asked: list[asyncio.Future[None]] = []
+
+        def thread(_: object, __: Callable[[], object]) -> asyncio.Future[None]:
+            asked.append(asyncio.get_running_loop().create_future())
+            return asked[-1]
+
+        monkeypatch.setattr(type(world.ports.workers), "thread", thread)
+        world.replicas.files.roll_log(log, lambda _: None)
+        await asyncio.sleep(0)
+        asked[0].cancel()
+        await world.replicas.files.rolls_end()
+
+    run(world, work)

@@ -126,7 +126,8 @@ class Rolls:
     def _made(self, log: Log, begun: Roll | LogReading, has_made_room: bool, done: asyncio.Future[None]) -> None:
         del self._running[log]
         if done.cancelled():
-            return  # the broker ends
+            del self._waiting[log]  # the broker ends, and `end` is not to wait for what nobody makes
+            return
         fault = done.exception()
         if log.is_abandoned:
             log.roll_failed(begun)
