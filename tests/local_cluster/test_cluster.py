@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ import pytest
 import ottla.testing
 from ottla.client.admin.results import NewTopic
 from ottla.client.sync import Admin, Consumer, Producer
+from ottla.local_cluster.free_ports import free_port
 from ottla.testing.processes import TREE, Cluster
 
 TOPIC = "orders"
@@ -148,6 +150,18 @@ def test_a_broker_that_is_restarted_hands_over_first(cluster: Cluster) -> None:
     produce(cluster, batch("restarted"))
     until_whole(cluster)
     check(cluster, batch("restarted"))
+
+
+def test_a_port_that_was_taken_meanwhile_is_chosen_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        ports = [holder.getsockname()[1]]
+        monkeypatch.setattr("ottla.testing.processes.free_port", lambda host: ports.pop() if ports else free_port(host))
+        with ottla.testing.cluster(1) as cluster:
+            assert not ports
+            cluster.create_topic(TOPIC)
+            assert cluster.leader(TOPIC) == 1
 
 
 def test_it_goes_on_after_a_stop_over_the_same_folders(tmp_path: Path) -> None:

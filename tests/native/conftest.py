@@ -9,6 +9,9 @@ from tests.server.conftest import make_broker, peer, running
 
 __all__ = ["make_broker", "peer", "running"]
 
+#: Why the tests of a module of compiled code are skipped.
+NOTHING_COMPILED = "nothing is compiled: it takes a C compiler and Python's headers at installation"
+
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> Iterator[None]:

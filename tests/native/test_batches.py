@@ -9,13 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.arrow.table_shapes import some_rows, some_table
+from tests.native.conftest import NOTHING_COMPILED
 
 from ottla.arrow import encoding
 from ottla.arrow.encoding import Encoder
 from ottla.arrow.errors import BadColumns
 from ottla.arrow.plain_encoding import WriteBounds
-from ottla.native import batches as compiled
 from ottla.records.keyhash import murmur2
+
+compiled = pytest.importorskip("ottla.native.batches", reason=NOTHING_COMPILED)
 
 NOW = 1_764_000_000_000
 TABLES = 30

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from tests.arrow.batch_shapes import NOW, read, rows_by_objects, some_log
 from tests.arrow.mutated_batches import check
+from tests.native.conftest import NOTHING_COMPILED
 
-from ottla.native import columns as compiled
 from ottla.records.checksum import crc32c
 from ottla.records.record import Record, encode_batch
+
+compiled = pytest.importorskip("ottla.native.columns", reason=NOTHING_COMPILED)
 
 LOGS = 10
 DAMAGED = 200

@@ -8,8 +8,8 @@ from random import Random
 from typing import Final
 
 import pytest
+from tests.native.conftest import NOTHING_COMPILED
 
-from ottla.native import dumped
 from ottla.ports.real.disk import RealDisk
 from ottla.records.batch import (
     ATTRIBUTES_AT,
@@ -23,6 +23,8 @@ from ottla.records.batch import (
 from ottla.records.record import Record, encode_batch
 from ottla.storage.dump import Finding, check_file, dump_file, dump_lines, line_of, log_file
 from ottla.storage.dump.log_file import _unfolded as unfolded
+
+dumped = pytest.importorskip("ottla.native.dumped", reason=NOTHING_COMPILED)
 
 NAME: Final = "00000000000000000000.log"
 DISK: Final = RealDisk()

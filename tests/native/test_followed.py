@@ -7,15 +7,17 @@ from random import Random
 from typing import Final
 
 import pytest
+from tests.native.conftest import NOTHING_COMPILED
 from tests.storage.log_world import NOW, SMALL, World, batch, marker
 
 from ottla.model import ErrorCode
-from ottla.native import followed
 from ottla.records.batch import BASE_OFFSET_AT, HEADER_SIZE, LEADER_EPOCH_AT
 from ottla.storage.errors import AppendRefused
 from ottla.storage.log import replica_append
 from ottla.storage.log.log import Log
 from ottla.storage.log.replica_append import COMPILED_WALK
+
+followed = pytest.importorskip("ottla.native.followed", reason=NOTHING_COMPILED)
 
 EPOCH_MAX: Final = 6
 

@@ -9,15 +9,17 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.native.conftest import NOTHING_COMPILED
 from tests.records.generated_records import batches
 
-from ottla.native import keys as compiled
 from ottla.records import keys
 from ottla.records.compression import DECOMPRESSED_BYTES_MAX
 from ottla.records.errors import CorruptBatch
 from ottla.records.record import batch_payload
 from ottla.storage.cleaner import key_map
 from ottla.storage.cleaner.key_map import KeyMap
+
+compiled = pytest.importorskip("ottla.native.keys", reason=NOTHING_COMPILED)
 
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 DAMAGES = 25

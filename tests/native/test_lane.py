@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.native.conftest import NOTHING_COMPILED
 from tests.storage.log_world import NOW, SMALL, TP, World, batch
 
 from ottla.handlers.produce.memo import ProduceMemo
@@ -25,10 +26,7 @@ from ottla.replication.isr import InSyncReplicas
 from ottla.replication.leader import Leader
 from ottla.storage.errors import AppendRefused
 
-compiled = pytest.importorskip(
-    "ottla.native.lane",
-    reason="nothing is compiled: it takes a C compiler and Python's headers at installation",
-)
+compiled = pytest.importorskip("ottla.native.lane", reason=NOTHING_COMPILED)
 TAKEN, Lane, Run, crc32c = compiled.TAKEN, compiled.Lane, compiled.Run, compiled.crc32c
 
 VERSIONS = (3, 4, 7, 8, 9, 12, 13)

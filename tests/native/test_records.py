@@ -8,16 +8,18 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.native.conftest import NOTHING_COMPILED
 from tests.records.generated_records import batches, headers, small_bytes
 
 from ottla.client.records import ConsumerRecord
-from ottla.native import records as compiled
 from ottla.records import builder, record
 from ottla.records.batch import BatchHeader, parse_header
 from ottla.records.builder import BatchBuilder, encode_record
 from ottla.records.compression import DECOMPRESSED_BYTES_MAX
 from ottla.records.errors import CorruptBatch
 from ottla.records.record import Record, batch_payload, decode_batch, decode_placed, encode_batch
+
+compiled = pytest.importorskip("ottla.native.records", reason=NOTHING_COMPILED)
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 #: A build that watches its memory, on a busy machine, takes its time.

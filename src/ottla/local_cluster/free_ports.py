@@ -18,13 +18,15 @@ _KERNELS_FIRST: Final = 32_768
 _KERNELS_RANGE: Final = "/proc/sys/net/ipv4/ip_local_port_range"
 #: Where so many are in use, any will do.
 _TRIES: Final = 100
+#: Programs seed the other one, and processes that do so alike would choose the same ports at the same time.
+_chance: Final = random.SystemRandom()
 
 
 def free_port(host: str, taken: Collection[int] = ()) -> int:
     """Raises OSError where nobody can listen on the host."""
     any_port = listened_on(host, 0)
     below = range(_FIRST, kernels_first())
-    for port in random.sample(below, min(_TRIES, len(below))):
+    for port in _chance.sample(below, min(_TRIES, len(below))):
         if port not in taken and _is_unused(host, port):
             return port
     while any_port in taken:
