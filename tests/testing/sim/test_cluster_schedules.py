@@ -80,10 +80,11 @@ def test_many_fresh_seeds_find_nothing(profile: str) -> None:
 
 
 def traces() -> str:
-    """Of a short schedule of each of these profiles, one after the other."""
+    """Of a short schedule of each of these profiles, one after the other; members speak either protocol in turn."""
     found = ""
-    for profile in HASHED:
-        run = schedule(7, replace(PROFILES[profile], seconds=12.0, records=40, operator=1.0))
+    for number, profile in enumerate(HASHED):
+        newer = float(number % 2)
+        run = schedule(7, replace(PROFILES[profile], seconds=12.0, records=40, operator=1.0, newer_members=newer))
         run.run()
         found += run.trace
     return found
