@@ -50,6 +50,10 @@ class ServedBroker:
         assert self._child.stdout is not None
         assert self._child.stdout.readline() == b"Ottla is listening on 127.0.0.1:%d\n" % self.port
 
+    def pause(self) -> None:
+        assert self._child is not None
+        self._child.send_signal(signal.SIGSTOP)
+
     def kill(self) -> None:
         if self._child is not None:
             self._child.kill()
@@ -138,6 +142,21 @@ def test_silence_of_a_broker_that_is_away_is_no_end(broker: ServedBroker) -> Non
         broker.kill()
         command.says("is away")
         assert command.ends() == faults.UNREACHABLE
+
+
+def test_silence_of_a_broker_that_hangs_is_no_end(broker: ServedBroker) -> None:
+    """It keeps its connections, as a process does that is stopped, and is not away before `request.timeout.ms`."""
+    assert broker.run("produce", "orders", stdin=b"one\n").code == 0
+    alone = ("consume", "orders", "--from-beginning", "--timeout-ms", "5000")
+    with watched(broker, *alone) as one, watched(broker, *alone, "-g", "g") as two:
+        assert [first_line(each) for each in (one, two)] == ["one", "one"]
+        broker.pause()
+        for each in (one, two):
+            assert each.ends() == faults.UNREACHABLE, each.said
+            assert each.said == (
+                "ottla: nothing came for 5000 ms, and the brokers did not answer within 3000 ms either: nobody can "
+                "tell whether there is more; `ottla cluster health` names those that hang\n"
+            )
 
 
 @pytest.mark.parametrize("shared", [[], ["--group", "g"]], ids=["alone", "in a group"])

@@ -9,6 +9,7 @@ import sys
 import threading
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -17,7 +18,7 @@ from tools.server_process import answers_metadata
 from ottla import testing
 from ottla.broker.broker import StartFault
 from ottla.client.admin.results import ConfigResource
-from ottla.client.errors import TopicAlreadyExists, UnknownTopicOrPartition
+from ottla.client.errors import BadArgument, TopicAlreadyExists, UnknownTopicOrPartition
 from ottla.client.sync import Admin
 from ottla.config import ConfigError
 from ottla.storage.directories.errors import DirectoryError
@@ -60,6 +61,44 @@ def test_a_refusal_is_the_error_that_an_admin_client_gets() -> None:
             broker.create_topic("orders")
         with pytest.raises(UnknownTopicOrPartition):
             broker.delete_topic("no-such-topic")
+
+
+def test_arguments_that_cannot_be_meant_are_named() -> None:
+    given: Any
+    for given, said in (
+        (
+            {"num.partitions": 3},
+            "properties: the value of num.partitions must be a str, as in Kafka's files, not an int",
+        ),
+        (
+            {"log.cleaner.enable": False},
+            "the value of log.cleaner.enable must be a str, as in Kafka's files, not a bool",
+        ),
+        ([("num.partitions", "3")], "properties must be a mapping of names to values, not a list"),
+    ):
+        with pytest.raises(BadArgument, match=said):
+            testing.broker(properties=given)
+    with testing.broker() as broker:
+        for words, said in (
+            ({"name": None}, "topic must be a str, not None"),
+            ({"name": "t", "partitions": "3"}, "partitions must be an int, not a str"),
+            (
+                {"name": "t", "configs": {"retention.ms": 5}},
+                r"the value of retention\.ms must be a str or None, not an int",
+            ),
+        ):
+            given = words
+            with pytest.raises(BadArgument, match=said):
+                broker.create_topic(**given)
+        given = None
+        with pytest.raises(BadArgument, match="topic must be a str, not None"):
+            broker.delete_topic(given)
+        given = 5
+        with pytest.raises(ValueError, match='time is moved by "8d", "90m" or a timedelta, not by 5'):
+            broker.advance(given)
+        with pytest.raises(BadArgument, match="lag must be an int, not a str"):
+            broker.wait_for_lag("g", "0")  # type: ignore[arg-type]
+        assert broker.topics() == []
 
 
 def test_restart_keeps_port_and_data() -> None:

@@ -66,6 +66,8 @@ class GroupReading:
             if self._idle_ms_left() <= 0 and (self._has_joined or self._watch.lacks_something()):
                 if self._watch.lacks_something():
                     raise self._watch.given_up()
+                if self._limits.idle_ms is not None:
+                    await self._watch.confirm_silence(self._consumer.assignment(), self._limits.idle_ms)
                 return None
         return self._wanted(polled)
 

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.cli.faults import UNREACHABLE, CommandFault
 from ottla.cli.numbers import GIVE_UP_MS
+from ottla.cli.offsets import LATEST, offsets_of
 from ottla.client.errors import ClientClosed, DeliveryTimedOut, KafkaError
 
 if TYPE_CHECKING:
     from ottla.client.wire.cluster import Cluster
+    from ottla.model import TopicPartition
 
 #: An address that nobody has tried for so long is not waited for any more: others have its partitions.
 _TRIED_SECONDS_MAX: Final = 15.0
+#: For the answer to a short question, before silence counts as the end.
+_SILENCE_MS_MAX: Final = 3_000
 
 
 class _Away(NamedTuple):
@@ -114,6 +118,19 @@ class BrokerWatch:
     def lacks_something(self) -> bool:
         """Whether the end may never be reached."""
         return self._away_since() is not None
+
+    async def confirm_silence(self, partitions: Iterable[TopicPartition], idle_ms: int) -> None:
+        """Raises where their leaders do not answer: one that hangs sends nothing either, and is no end."""
+        try:
+            async with asyncio.timeout(_SILENCE_MS_MAX / 1000):
+                await offsets_of(self._cluster, dict.fromkeys(partitions, LATEST))
+        except (TimeoutError, KafkaError) as error:
+            self.has_given_up = True
+            raise CommandFault(
+                f"nothing came for {idle_ms} ms, and the brokers did not answer within {_SILENCE_MS_MAX} ms either: "
+                "nobody can tell whether there is more; `ottla cluster health` names those that hang",
+                UNREACHABLE,
+            ) from error
 
     def given_up(self) -> CommandFault:
         since, found = self._away_since(), self.away()

@@ -145,6 +145,29 @@ def checked_integer(given: Any, what: str, most: int, *, least: int = 0, wanted:
     return number
 
 
+def checked_text(given: Any, what: str) -> str:
+    if not isinstance(given, str):
+        raise BadArgument(f"{what} must be a str, not {a_kind_of(given)}")
+    return given
+
+
+def checked_items(given: Any, wanted: str) -> list[tuple[Any, Any]]:
+    if not isinstance(given, Mapping):
+        raise BadArgument(f"{wanted}, not {a_kind_of(given)}")
+    return list(given.items())
+
+
+def check_values(configs: Any) -> None:
+    for name, value in checked_items(configs, "configs must be a mapping of names to values"):
+        check_value(name, value)
+
+
+def check_value(name: Any, value: Any) -> None:
+    checked_text(name, "a configuration's name")
+    if value is not None and not isinstance(value, str):
+        raise BadArgument(f"the value of {name} must be a str or None, not {a_kind_of(value)}")
+
+
 def _check_text(text: str, what: str) -> None:
     try:
         text.encode()

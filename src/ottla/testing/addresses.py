@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
+
+from ottla.client.arguments import a_kind_of, checked_items, checked_text
+from ottla.client.errors import BadArgument
 
 from ottla.local_cluster.free_ports import free_port
 
@@ -35,7 +38,7 @@ class Addresses:
         container_bind: str = ALL_INTERFACES,
         container_port: int = 0,
     ) -> None:
-        self._given = dict(properties)
+        self._given = _checked(properties)
         self._container_host = container_host
         self._own = [f"{_OWN}://{HOST}:{port}"]
         if container_host is None:
@@ -94,3 +97,12 @@ class Addresses:
             raise ValueError("containers do not reach this broker: give container_host, what it is called for them")
         assert self.listening_on, "the broker was not started yet"
         return f"{self._container_host}:{self._ports[_CONTAINERS]}"
+
+
+def _checked(properties: Any) -> dict[str, str]:
+    for name, value in checked_items(properties, "properties must be a mapping of names to values"):
+        checked_text(name, "properties: a name")
+        if not isinstance(value, str):
+            said = f"must be a str, as in Kafka's files, not {a_kind_of(value)}"
+            raise BadArgument(f"properties: the value of {name} {said}")
+    return dict(properties)

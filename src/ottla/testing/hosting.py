@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 
 from ottla.app import running
 from ottla.broker.broker import Broker
+from ottla.client.arguments import INT32_MAX, check_values, checked_integer, checked_topic
 from ottla.client.errors import error_of
 from ottla.config import Config, up_defaults
 from ottla.controller.interface import TopicRef, TopicToCreate
@@ -152,13 +153,18 @@ class HostedBroker:
 
     async def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         """When it returns, clients can produce to it. Raises KafkaError, as an admin client would."""
-        new = TopicToCreate(name, partitions, configs=dict(configs or {}))
+        check_values(configs or {})
+        new = TopicToCreate(
+            checked_topic(name),
+            checked_integer(partitions, "partitions", INT32_MAX, least=-1),
+            configs=dict(configs or {}),
+        )
         for done in await self._services().controller.create_topics([new]):
             if done.error != ErrorCode.NONE:
                 raise error_of(done.error, done.message, about=name)
 
     async def delete_topic(self, name: str) -> None:
-        for done in await self._services().controller.delete_topics([TopicRef(name)]):
+        for done in await self._services().controller.delete_topics([TopicRef(checked_topic(name))]):
             if done.error != ErrorCode.NONE:
                 raise error_of(done.error, done.message, about=name)
 

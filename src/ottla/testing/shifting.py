@@ -66,6 +66,8 @@ def milliseconds_of(by: str | timedelta) -> int:
     """Raises ValueError for what is no duration, or goes back."""
     if isinstance(by, str):
         return duration_ms(by)
+    if not isinstance(by, timedelta):
+        raise ValueError(f'time is moved by "8d", "90m" or a timedelta, not by {by!r}')  # noqa: TRY004 - as of all else here
     milliseconds = round(by / timedelta(milliseconds=1))
     if milliseconds < 0:
         raise ValueError(f"time does not go back: {by}")

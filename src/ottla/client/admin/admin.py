@@ -36,7 +36,6 @@ from ottla.client.admin.arguments import (
     checked_numbers,
     checked_replicas,
     checked_resources,
-    checked_text,
 )
 from ottla.client.admin.group_results import CommittedOffset, GroupDescription, GroupListing
 from ottla.client.admin.results import (
@@ -53,7 +52,7 @@ from ottla.client.admin.results import (
     Reassignment,
     TopicDescription,
 )
-from ottla.client.arguments import INT32_MAX, checked_integer, checked_partitions, checked_topic
+from ottla.client.arguments import INT32_MAX, checked_integer, checked_partitions, checked_text, checked_topic
 from ottla.client.errors import KafkaError
 from ottla.client.settings import AdminSettings, parse_settings
 from ottla.client.wire.cluster import Cluster

@@ -15,9 +15,13 @@ from ottla.client.arguments import (
     INT32_MAX,
     INT64_MAX,
     a_kind_of,
+    check_value,
+    check_values,
     checked_integer,
+    checked_items,
     checked_offset,
     checked_partitions,
+    checked_text,
     checked_topic,
 )
 from ottla.client.errors import BadArgument
@@ -35,24 +39,18 @@ def checked_names(given: Any, what: str) -> list[str]:
     return names
 
 
-def checked_text(given: Any, what: str) -> str:
-    if not isinstance(given, str):
-        raise BadArgument(f"{what} must be a str, not {a_kind_of(given)}")
-    return given
-
-
 def checked_new_topics(given: Any) -> list[NewTopic]:
     topics = _all_of(given, NewTopic, "topics")
     for topic in topics:
         checked_topic(topic.name)
         checked_integer(topic.partitions, "partitions", INT32_MAX, least=-1)
         checked_integer(topic.replication_factor, "replication_factor", INT32_MAX, least=-1)
-        _check_values(topic.configs)
+        check_values(topic.configs)
     return topics
 
 
 def check_counts(given: Any) -> None:
-    for topic, count in _items(given, "counts must be a mapping of topics to counts"):
+    for topic, count in checked_items(given, "counts must be a mapping of topics to counts"):
         checked_topic(topic)
         checked_integer(count, f"the count of {topic!r}", INT32_MAX)
 
@@ -62,25 +60,25 @@ def checked_resources(given: Any) -> list[ConfigResource]:
 
 
 def check_changes(given: Mapping[ConfigResource, Sequence[ConfigChange]]) -> None:
-    _items(given, "changes must be a mapping of resources to changes")
+    checked_items(given, "changes must be a mapping of resources to changes")
     checked_resources(given)
     for resource, changes in given.items():
         if not isinstance(changes, Sequence) or not all(isinstance(one, ConfigChange) for one in changes):
             raise BadArgument(f"the changes of {resource.name!r} must be a list of ConfigChange")
         for change in changes:
-            _check_value(change.name, change.value)
+            check_value(change.name, change.value)
 
 
 def check_configs(given: Mapping[ConfigResource, Mapping[str, str | None]]) -> None:
-    _items(given, "configs must be a mapping of resources to configurations")
+    checked_items(given, "configs must be a mapping of resources to configurations")
     checked_resources(given)
     for configs in given.values():
-        _check_values(configs)
+        check_values(configs)
 
 
 def checked_by_partition(given: Any, what: str, least: int) -> dict[TopicPartition, int]:
     """Numbers by partition: times, or offsets."""
-    pairs = _items(given, f"what is asked must be a mapping of partitions to {what}s")
+    pairs = checked_items(given, f"what is asked must be a mapping of partitions to {what}s")
     partitions = checked_partitions(given)
     return {
         tp: checked_integer(number, f"the {what} of {tp}", INT64_MAX, least=least)
@@ -89,7 +87,7 @@ def checked_by_partition(given: Any, what: str, least: int) -> dict[TopicPartiti
 
 
 def checked_commits(given: Any) -> dict[TopicPartition, CommittedOffset]:
-    pairs = _items(given, "offsets must be a mapping of partitions to offsets")
+    pairs = checked_items(given, "offsets must be a mapping of partitions to offsets")
     partitions = checked_partitions(given)
     return {
         tp: one if isinstance(one, CommittedOffset) else CommittedOffset(checked_offset(one, f"{tp}: the offset"))
@@ -98,7 +96,7 @@ def checked_commits(given: Any) -> dict[TopicPartition, CommittedOffset]:
 
 
 def checked_replicas(given: Any) -> dict[TopicPartition, list[int] | None]:
-    pairs = _items(given, "replicas must be a mapping of partitions to brokers")
+    pairs = checked_items(given, "replicas must be a mapping of partitions to brokers")
     return {
         tp: None if brokers is None else checked_brokers(brokers)
         for tp, (_, brokers) in zip(checked_partitions(given), pairs, strict=True)
@@ -106,10 +104,10 @@ def checked_replicas(given: Any) -> dict[TopicPartition, list[int] | None]:
 
 
 def check_moves(given: Any) -> None:
-    pairs = _items(given, "moves must be a mapping of brokers to partitions")
+    pairs = checked_items(given, "moves must be a mapping of brokers to partitions")
     checked_brokers(given)
     for broker, moves in pairs:
-        paths = _items(moves, f"the moves of broker {broker} must be a mapping of partitions to directories")
+        paths = checked_items(moves, f"the moves of broker {broker} must be a mapping of partitions to directories")
         for tp, (_, path) in zip(checked_partitions(moves), paths, strict=True):
             checked_text(path, f"the directory of {tp}")
 
@@ -117,7 +115,7 @@ def check_moves(given: Any) -> None:
 def checked_numbers(given: Any) -> dict[str, list[int]]:
     """Partitions by topic."""
     found: dict[str, list[int]] = {}
-    for topic, numbers in _items(given, "topics must be a mapping of topics to partitions"):
+    for topic, numbers in checked_items(given, "topics must be a mapping of topics to partitions"):
         what = f"the partitions of {checked_topic(topic)!r}"
         if isinstance(numbers, str | bytes) or not isinstance(numbers, Iterable):
             raise BadArgument(f"{what} must be a list of numbers, not {a_kind_of(numbers)}")
@@ -154,20 +152,3 @@ def _all_of(given: Any, kind: type[Any], what: str) -> list[Any]:
         if not isinstance(one, kind):
             raise BadArgument(f"{what}[{number}] must be a {kind.__name__}, not {a_kind_of(one)}")
     return found
-
-
-def _items(given: Any, wanted: str) -> list[tuple[Any, Any]]:
-    if not isinstance(given, Mapping):
-        raise BadArgument(f"{wanted}, not {a_kind_of(given)}")
-    return list(given.items())
-
-
-def _check_values(configs: Any) -> None:
-    for name, value in _items(configs, "configs must be a mapping of names to values"):
-        _check_value(name, value)
-
-
-def _check_value(name: Any, value: Any) -> None:
-    checked_text(name, "a configuration's name")
-    if value is not None and not isinstance(value, str):
-        raise BadArgument(f"the value of {name} must be a str or None, not {a_kind_of(value)}")
