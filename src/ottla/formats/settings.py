@@ -37,8 +37,6 @@ class FormatSettings:
     framing: str | None = None
     #: A further string column of the decoded struct, with what its schema does not know, as JSON.
     rescue_column: str | None = None
-    #: For JSON: PERMISSIVE (a bad record is a null and a text) or FAILFAST.
-    mode: str = "PERMISSIVE"
 
 
 def format_settings(given: Mapping[str, Any]) -> FormatSettings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import pickle
+import tracemalloc
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -207,6 +208,26 @@ def test_a_record_that_is_too_large(tmp_path: Path) -> None:
     column, errors = ours.decode(pa.array([raw, b"\x02a"]))
     assert column.to_pylist() == [None, b"a"]
     assert errors[0].as_py() == f"{RECORD_BYTES_MAX + 1} bytes are more than a record may have, {RECORD_BYTES_MAX}"
+
+
+def test_what_is_announced_takes_no_memory(tmp_path: Path) -> None:
+    """Ten bytes announce 2**62 items, a length of as many, or blocks without an end."""
+    huge = b"\xfe" + b"\xff" * 7 + b"\x7f"
+    for schema, raw in (
+        ({"type": "array", "items": "null"}, huge),
+        ({"type": "array", "items": {"type": "array", "items": "null"}}, b"\x02" + huge),
+        ({"type": "map", "values": "null"}, huge),
+        ("bytes", huge),
+        ({"type": "array", "items": "null"}, b"\x02" * 2000),
+    ):
+        ours = decoder(written(tmp_path, schema))
+        tracemalloc.start()
+        try:
+            with pytest.raises(BadRecord):
+                ours.decode_one(raw)
+            assert tracemalloc.get_traced_memory()[1] < 1_000_000
+        finally:
+            tracemalloc.stop()
 
 
 def test_deep_nesting_is_an_error(tmp_path: Path) -> None:

@@ -22,11 +22,11 @@ _PLAIN: Final = {
     "fixed": pa.binary(),  # Spark's JVM has no other
     "enum": pa.string(),
 }
-#: Microseconds for milliseconds too, since Spark has no others.
+#: In the units that Spark has, and no others: nanoseconds of a day, microseconds since 1970.
 _LOGICAL: Final = {
     "date": pa.date32(),
-    "time-millis": pa.time32("ms"),
-    "time-micros": pa.time64("us"),
+    "time-millis": pa.time64("ns"),
+    "time-micros": pa.time64("ns"),
     "timestamp-millis": pa.timestamp("us", "UTC"),
     "timestamp-micros": pa.timestamp("us", "UTC"),
     "timestamp-nanos": pa.timestamp("ns", "UTC"),

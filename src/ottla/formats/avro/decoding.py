@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from ottla.formats.avro.resolution import Form, Unreadable, reader_of
+from ottla.formats.avro.resolution import Form, reader_of
 from ottla.formats.avro.schema import AvroSchema
 from ottla.formats.errors import BadRecord, BadSpec, SchemaNotFound
 from ottla.formats.framing import HEADER_BYTES, schema_id_of
@@ -190,6 +190,3 @@ def _rescuer(writer: AvroSchema, reader: AvroSchema) -> Callable[[bytes, int], s
 def _in_json(value: Any) -> str:
     """Bytes as Avro's own JSON has them, and times and decimals as their texts."""
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
-
-
-__all__ = ["AvroDecoder", "Unreadable"]

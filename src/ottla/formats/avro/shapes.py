@@ -84,20 +84,21 @@ def _millis_to_micros(number: int) -> int:
     return micros
 
 
-def _within_a_day(per_second: int) -> Shape:
-    def check(number: int) -> int:
-        if not 0 <= number < 86_400 * per_second:
+def _nanos_of_day(nanos_each: int) -> Shape:
+    def nanos_of_day(number: int) -> int:
+        nanos = number * nanos_each
+        if not 0 <= nanos < _DAY_US * 1000:
             raise BadRecord(f"{number} is no time of a day")
-        return number
+        return nanos
 
-    return check
+    return nanos_of_day
 
 
 _ARROW_TIMES: Final[dict[str, Shape]] = {
     "timestamp-millis": _millis_to_micros,
     "local-timestamp-millis": _millis_to_micros,
-    "time-millis": _within_a_day(1000),
-    "time-micros": _within_a_day(1_000_000),
+    "time-millis": _nanos_of_day(1_000_000),
+    "time-micros": _nanos_of_day(1000),
 }
 
 

@@ -42,9 +42,6 @@ class _Kept(Generic[Key, Value]):
         if len(self._entries) > self._count_max:
             self._entries.popitem(last=False)
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
 
 class CachedRegistry(Registry):
     def __init__(self, inner: Registry, now: Callable[[], float] = time.monotonic) -> None:
