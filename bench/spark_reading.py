@@ -40,11 +40,11 @@ from ottla.spark.source.settings import source_settings
 #: Two cores and four tasks, as for everything of Spark's that is measured.
 MASTER = "local[2]"
 PARTITIONS = 4
-#: A partition has some 110 MB: the segment that still grows, which is never read from files, is little of it.
-SEGMENT_BYTES = 8 * 1024 * 1024
 #: As a fetch of 1 MiB has them.
 ROWS_A_BATCH = 9_000
 NOW_US = 1_764_000_000_000_000
+#: A partition has some 110 MB: the segment that still grows, which is never read from files, is little of it.
+SEGMENT_BYTES = 8 * 1024 * 1024
 
 
 def constant_batches(columns: tuple[str, ...], rows: int) -> Iterator[Any]:
@@ -99,11 +99,11 @@ def _times(name: str, label: str) -> Measure:
     return Measure(name=name, label=label, unit="times", digits=2)
 
 
+#: What is done with the rows: all columns thrown away, or one added up.
+WORK = {"all": ("all columns", DEFAULT_COLUMNS), "value": ("value, added up", ("value",))}
 SHOWN = {"source": "data source", "read": "ottla.spark.read", "direct": "ottla.spark.read from files"}
 #: Whose ceiling is whose.
 CEILINGS = {"source": "source ceiling", "read": "read ceiling", "direct": "read ceiling"}
-#: What is done with the rows: all columns thrown away, or one added up.
-WORK = {"all": ("all columns", DEFAULT_COLUMNS), "value": ("value, added up", ("value",))}
 
 
 def _measures() -> Iterator[Measure]:

@@ -34,8 +34,7 @@ class Decoding:
             column = batch.column(name)
             decoder = self._decoders.get(name)
             if decoder is not None:
-                raw = column
-                column, faults = decoder.decode(raw)
+                column, faults = decoder.decode(column)
                 if self._fails and faults.null_count < len(faults):
                     self._fail(name, batch, faults)
                 if column.type != self._types[name]:

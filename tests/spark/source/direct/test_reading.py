@@ -363,6 +363,20 @@ def test_what_is_sealed_meanwhile_was_not_vouched_for(broker: InProcessBroker, t
     assert found == expected(until)
 
 
+def test_what_a_cleaned_segment_has_beyond_was_not_vouched_for(broker: InProcessBroker, topic: str, copy: Path) -> None:
+    """The cleaner has made one segment of the last two."""
+    until = sealed_until(copy, topic)
+    settings = settings_for(broker, topic, copy)
+    (split,) = batch_splits(settings)
+    batches = read_split(settings, split)
+    found = rows_of(next(batches))
+    last, growing = sealed(copy, topic)[-1], copy / f"{topic}-0" / f"{until:020}.log"
+    last.write_bytes(last.read_bytes() + growing.read_bytes())
+    growing.rename(growing.with_name(f"{RECORDS:020}.log"))
+    found += [row for batch in batches for row in rows_of(batch)]
+    assert found == expected(until)
+
+
 def test_a_folder_that_moves_while_it_is_read(broker: InProcessBroker, topic: str, copy: Path) -> None:
     settings = settings_for(broker, topic, copy)
     (split,) = batch_splits(settings)
