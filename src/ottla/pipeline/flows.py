@@ -108,6 +108,12 @@ class RunningFlow:
             self.status.state = state
             self.note()
 
+    def commit_group(self, tracking: Any) -> None:
+        """What the query has read, to its group: a listener hears of the last micro-batch some time later."""
+        progress = None if self.query is None else self.query.lastProgress
+        if progress is not None:
+            tracking.take(progress)
+
     def read_by(self, flows: list[RunningFlow]) -> None:
         """All flows of the pipeline: files that one of them has still to read are kept."""
         if self._writer is not None:
