@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.pipeline.conftest import Pipeline, headers
 
+from ottla.client.sync import Admin
 from ottla.pipeline.errors import ExpectationFailed
 from ottla.pipeline.replay import replay
 
@@ -71,6 +72,9 @@ def test_bronze_silver_gold_and_a_topic(pipeline: Pipeline) -> None:
     )
     assert letters[b"junk"]["ottla.dlq.reason"] == "not JSON of the schema: junk"
     assert letters[None]["ottla.dlq.reason"] == "the value is null"
+
+    with Admin(bootstrap_servers=pipeline.broker.bootstrap) as admin:
+        assert sum(one.offset for one in admin.list_group_offsets("shop.raw").values()) == 6
 
     # A second run reads what is new, and changes what it touches.
     pipeline.send({"id": 5, "customer": "a", "amount": 5})

@@ -19,6 +19,11 @@ from ottla.pipeline.writing import DEAD, DROPPED, FAILED_PREFIX, ROWS_IN, ROWS_O
 
 #: Between two looks at a query that runs.
 LOOK_SECONDS: Final = 0.5
+#: What Spark says where a process of Python's that it has started takes more than ten seconds to call back, as on a
+#: machine with much other work when all flows start. That is no setting of Spark's.
+SLOW_START: Final = "Python worker failed to connect back"
+#: Of one query in one run.
+STARTS_MAX: Final = 5
 #: What Ottla's own classes say, in the middle of what Spark and Java say around it.
 _OURS: Final = re.compile(r"^(?:[\w.: ]*\s)?ottla(?:\.\w+)+: (.+)$", re.MULTILINE)
 #: Spark's code of the SQL standard.
@@ -50,6 +55,9 @@ class RunningFlow:
         self._go_on_counting()
         #: When the last progress began that was taken in.
         self._taken = ""
+        #: What the query was started with, and how often it may be again.
+        self._started: tuple[Any, Mapping[str, Any]] | None = None
+        self._starts_left = STARTS_MAX
 
     @property
     def name(self) -> str:
@@ -57,6 +65,8 @@ class RunningFlow:
 
     def start(self, frame: Any, trigger: Mapping[str, Any]) -> None:
         """Raises PipelineError for what Spark refuses at once."""
+        self._started = (frame, trigger)
+        self._starts_left -= 1
         mode = "update" if self.flow.keys else "append"
         writing = (
             frame.writeStream.queryName(f"{self._pipeline}.{self.name}")
@@ -65,6 +75,7 @@ class RunningFlow:
             .trigger(**trigger)
         )
         if self._writer is not None:
+            self._writer.fault = None
             writing = writing.foreachBatch(self._writer)
         else:
             options = {**self._kafka, "ottla.query": f"{self._pipeline}.{self.name}", **self.flow.options}
@@ -76,20 +87,20 @@ class RunningFlow:
 
     def end(self, looked: Callable[[], None]) -> None:
         """Waits for a query that ends by itself; `looked` is called now and then. Raises FlowFailed."""
-        try:
-            while not self.query.awaitTermination(LOOK_SECONDS):
-                self.look()
-                looked()
-        except PipelineError:
-            raise
-        except Exception as error:
-            raise self._failed(error) from error
+        while True:
+            try:
+                if self.query.awaitTermination(LOOK_SECONDS):
+                    return
+            except Exception as error:
+                self._start_again(error)
+            self.look()
+            looked()
 
     def look(self) -> None:
         """Takes in what the query says of itself. Raises FlowFailed where it has ended with an error."""
         error = self.query.exception()
         if error is not None:
-            raise self._failed(error)
+            self._start_again(error)
         for progress in self.query.recentProgress:
             self._take(progress)
         self.note()
@@ -108,6 +119,12 @@ class RunningFlow:
             self.status.state = state
             self.note()
 
+    def commit_group(self, tracking: Any) -> None:
+        """What the query has read, to its group: a listener hears of the last micro-batch some time later."""
+        progress = None if self.query is None else self.query.lastProgress
+        if progress is not None:
+            tracking.take(progress)
+
     def read_by(self, flows: list[RunningFlow]) -> None:
         """All flows of the pipeline: files that one of them has still to read are kept."""
         if self._writer is not None:
@@ -121,6 +138,13 @@ class RunningFlow:
         """
         found = [version_of(one) for one in offsets_of(self._places.checkpoint(self.name))]
         return min((one for one in found if one is not None), default=-1)
+
+    def _start_again(self, error: Exception) -> None:
+        """A query whose Python did not start in time goes on where it stood. Raises PipelineError for all else."""
+        if SLOW_START not in str(error) or not self._starts_left:
+            raise self._failed(error)
+        assert self._started is not None
+        self.start(*self._started)
 
     def _take(self, progress: Any) -> None:
         """An idle query reports progress too, under the number of the micro-batch that is to come."""

@@ -105,6 +105,8 @@ class PipelineRun:
                 for flow in self.flows:
                     with contextlib.suppress(Exception):  # the fault that ended the run is what is said
                         flow.stop(STOPPED)
+                    with contextlib.suppress(Exception):
+                        flow.commit_group(tracking)
                 with contextlib.suppress(Exception):
                     tracking.stop()
 

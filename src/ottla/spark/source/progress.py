@@ -64,11 +64,15 @@ class GroupProgress(StreamingQueryListener):  # type: ignore[misc]  # pyspark's 
         pass
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        for source in event.progress.sources:
+        self.take(event.progress)
+
+    def take(self, progress: Any) -> None:
+        """Commits what a query has read. Of a query's last batch Spark may say it here after everything has ended."""
+        for source in progress.sources:
             try:
-                self._take(str(event.progress.id), source.endOffset, source.latestOffset)
+                self._take(str(progress.id), source.endOffset, source.latestOffset)
             except (KafkaError, ValueError) as error:
-                _LOG.warning("a query's progress was not committed", query=event.progress.name, why=str(error))
+                _LOG.warning("a query's progress was not committed", query=progress.name, why=str(error))
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         self._committed = {name: offsets for name, offsets in self._committed.items() if name[0] != str(event.id)}
