@@ -20,14 +20,13 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from tools.kafka_jars import JarsUnavailable, connector_jars
 
 import ottla.spark
-from bench import machine
 from bench.arrow import values
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
 from bench.servers import NULL, Running
+from bench.spark_setup import MASTER, PARTITIONS, cpu_seconds, jars_for, rate, settings, times
 from bench.wire import create_topic, delete_topic
 from ottla.arrow.schema import DEFAULT_COLUMNS, schema_of
 from ottla.client.producing.producer import Producer
@@ -37,9 +36,6 @@ from ottla.spark.source.links import close_links, link
 from ottla.spark.source.planning import batch_splits
 from ottla.spark.source.settings import source_settings
 
-#: Two cores and four tasks, as for everything of Spark's that is measured.
-MASTER = "local[2]"
-PARTITIONS = 4
 #: As a fetch of 1 MiB has them.
 ROWS_A_BATCH = 9_000
 NOW_US = 1_764_000_000_000_000
@@ -88,17 +84,6 @@ class ConstantReader(DataSourceReader):  # type: ignore[misc]  # as above
         return constant_batches(self._columns, self._rows // PARTITIONS)
 
 
-def _rate(name: str, label: str) -> Sequence[Measure]:
-    return (
-        Measure(name=name, label=label, unit="M rows/s", digits=2),
-        Measure(name=f"{name} cpu", label=label, unit="M rows/s of Spark's CPU", digits=2),
-    )
-
-
-def _times(name: str, label: str) -> Measure:
-    return Measure(name=name, label=label, unit="times", digits=2)
-
-
 #: What is done with the rows: all columns thrown away, or one added up.
 WORK = {"all": ("all columns", DEFAULT_COLUMNS), "value": ("value, added up", ("value",))}
 SHOWN = {"source": "data source", "read": "ottla.spark.read", "direct": "ottla.spark.read from files"}
@@ -108,15 +93,15 @@ CEILINGS = {"source": "source ceiling", "read": "read ceiling", "direct": "read 
 
 def _measures() -> Iterator[Measure]:
     for work, (label, _) in WORK.items():
-        yield from _rate(f"{work} source", f"data source, {label}")
-        yield from _rate(f"{work} source ceiling", f"data source, constant, {label}")
-        yield from _rate(f"{work} read", f"ottla.spark.read, {label}")
-        yield from _rate(f"{work} read ceiling", f"mapInArrow, constant, {label}")
-        yield from _rate(f"{work} direct", f"ottla.spark.read from files, {label}")
-        yield from _rate(f"{work} connector", f"JVM connector, {label}")
+        yield from rate(f"{work} source", f"data source, {label}")
+        yield from rate(f"{work} source ceiling", f"data source, constant, {label}")
+        yield from rate(f"{work} read", f"ottla.spark.read, {label}")
+        yield from rate(f"{work} read ceiling", f"mapInArrow, constant, {label}")
+        yield from rate(f"{work} direct", f"ottla.spark.read from files, {label}")
+        yield from rate(f"{work} connector", f"JVM connector, {label}")
         for way, shown in SHOWN.items():
-            yield _times(f"{work} {way} gain", f"{shown} / JVM connector, {label}")
-            yield _times(f"{work} {way} share", f"{shown} / constant, {label}")
+            yield times(f"{work} {way} gain", f"{shown} / JVM connector, {label}")
+            yield times(f"{work} {way} share", f"{shown} / constant, {label}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,11 +123,7 @@ class SparkReading:
 
     def run(self, context: Context) -> Results:
         results = Results(title=self.title, measures=self.measures, goals=self.goals)
-        try:
-            jars = connector_jars()
-        except JarsUnavailable as missing:
-            context.tell(f"  without the JVM connector: {missing}")
-            jars = ""
+        jars = jars_for(context)
         spark = _session(context, jars)
         filled: set[str] = set()
 
@@ -210,7 +191,7 @@ class SparkReading:
 
     def _timed(self, spark: Any, work: str, made: Callable[[], Any]) -> tuple[float, float]:
         """Millions a second, of the clock and of the processor: the JVM's and the workers'. Planning is in it."""
-        began, used = time.perf_counter(), _cpu_seconds(spark)
+        began, used = time.perf_counter(), cpu_seconds(spark)
         frame = made()
         if work == "all":
             frame.write.format("noop").mode("overwrite").save()
@@ -218,7 +199,7 @@ class SparkReading:
             total = frame.selectExpr("sum(length(value))").collect()[0][0]
             if total != self.records * 100:
                 raise RuntimeError(f"{total} bytes, not {self.records * 100}")
-        return self.records / (time.perf_counter() - began) / 1e6, self.records / (_cpu_seconds(spark) - used) / 1e6
+        return self.records / (time.perf_counter() - began) / 1e6, self.records / (cpu_seconds(spark) - used) / 1e6
 
 
 def _loaded(spark: Any, name: str, options: dict[str, str]) -> Any:
@@ -237,28 +218,12 @@ def _session(context: Context, jars: str) -> Any:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers have no bench
     cloudpickle.register_pickle_by_value(sys.modules[values.__module__])
     os.environ["PYSPARK_PYTHON"], os.environ["SPARK_LOCAL_IP"] = sys.executable, "127.0.0.1"
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": "1g",
-        "spark.jars": jars,
-        "spark.local.dir": str(context.places.scratch / "spark"),
-    }
+    own = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     builder = SparkSession.builder.master(MASTER).appName("bench")
-    for name, value in settings.items():
+    for name, value in {**settings(context, jars), **own}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     spark.dataSource.register(Constant)
     spark.dataSource.register(ottla.spark.OttlaDataSource)
     return spark
-
-
-def _cpu_seconds(spark: Any) -> float:
-    """Of the JVM and its Python workers, which live on from job to job; the driver's own process only waits."""
-    pids = [spark.sparkContext._gateway.proc.pid]
-    for pid in pids:
-        pids += machine.children(pid)
-    return sum(machine.cpu_seconds(pid) for pid in pids)

@@ -15,18 +15,14 @@ from typing import Any
 
 from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
-from tools.kafka_jars import JarsUnavailable, connector_jars
 
 import ottla.spark
-from bench import machine
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
 from bench.servers import NULL
+from bench.spark_setup import MASTER, PARTITIONS, cpu_seconds, jars_for, rate, settings, times
 from bench.wire import create_topic, delete_topic
 
-#: Two cores and four tasks, as for everything of Spark's that is measured.
-MASTER = "local[2]"
-PARTITIONS = 4
 #: 100 bytes each.
 VALUE = "rpad(concat('order ', id), 100, ' ') AS value"
 KEY = "concat('key-', id % 1000000) AS key"
@@ -50,35 +46,24 @@ class DiscardingWriter(DataSourceArrowWriter):  # type: ignore[misc]  # as above
         return WriterCommitMessage()
 
 
-def _rate(name: str, label: str) -> Sequence[Measure]:
-    return (
-        Measure(name=name, label=label, unit="M rows/s", digits=2),
-        Measure(name=f"{name} cpu", label=label, unit="M rows/s of Spark's CPU", digits=2),
-    )
-
-
-def _times(name: str, label: str) -> Measure:
-    return Measure(name=name, label=label, unit="times", digits=2)
-
-
 @dataclass(frozen=True, kw_only=True)
 class SparkWriting:
     name: str = "spark-writing"
     title: str = "4 M rows of 100 bytes from Spark into a topic"
     records: int = 4_000_000
     measures: Sequence[Measure] = (
-        *_rate("plain", "ottla"),
-        *_rate("plain discarding", "discarded"),
-        *_rate("plain connector", "JVM connector"),
-        *_rate("keys", "ottla, with keys"),
-        *_rate("keys discarding", "discarded, with keys"),
-        *_rate("keys connector", "JVM connector, with keys"),
-        _times("plain gain", "ottla / JVM connector"),
-        _times("plain gain cpu", "the same, a processor second"),
-        _times("plain share", "ottla / discarded"),
-        _times("keys gain", "ottla / JVM connector, with keys"),
-        _times("keys gain cpu", "the same, a processor second"),
-        _times("keys share", "ottla / discarded, with keys"),
+        *rate("plain", "ottla"),
+        *rate("plain discarding", "discarded"),
+        *rate("plain connector", "JVM connector"),
+        *rate("keys", "ottla, with keys"),
+        *rate("keys discarding", "discarded, with keys"),
+        *rate("keys connector", "JVM connector, with keys"),
+        times("plain gain", "ottla / JVM connector"),
+        times("plain gain cpu", "the same, a processor second"),
+        times("plain share", "ottla / discarded"),
+        times("keys gain", "ottla / JVM connector, with keys"),
+        times("keys gain cpu", "the same, a processor second"),
+        times("keys share", "ottla / discarded, with keys"),
     )
     goals: Sequence[Goal] = tuple(
         Goal(measure=f"{rows} {what}", at_least=least)
@@ -88,11 +73,7 @@ class SparkWriting:
 
     def run(self, context: Context) -> Results:
         results = Results(title=self.title, measures=self.measures, goals=self.goals)
-        try:
-            jars = connector_jars()
-        except JarsUnavailable as missing:
-            context.tell(f"  without the JVM connector: {missing}")
-            jars = ""
+        jars = jars_for(context)
         spark = _session(context, jars)
         ways = ["ottla", "discarding", *(["kafka"] if jars else [])]
         try:
@@ -130,31 +111,16 @@ class SparkWriting:
             frame = spark.range(0, count, 1, PARTITIONS).selectExpr(*columns)
             options = {"kafka.bootstrap.servers": f"127.0.0.1:{port}", "topic": topic}
             writing = frame.write.format(way).options(**options)
-            began, used = time.perf_counter(), _cpu_seconds(spark)
+            began, used = time.perf_counter(), cpu_seconds(spark)
             writing.mode("append").save()
-            return count / (time.perf_counter() - began) / 1e6, count / (_cpu_seconds(spark) - used) / 1e6
+            return count / (time.perf_counter() - began) / 1e6, count / (cpu_seconds(spark) - used) / 1e6
         finally:
             delete_topic(port, topic)
 
 
 def _session(context: Context, jars: str) -> Any:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers have no bench
-    config = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "1g",
-        "spark.jars": jars,
-        "spark.local.dir": str(context.places.scratch / "spark"),
-    }
-    spark = ottla.spark.session("bench", master=MASTER, config=config)
+    spark = ottla.spark.session("bench", master=MASTER, config=settings(context, jars))
     spark.sparkContext.setLogLevel("ERROR")
     spark.dataSource.register(Discarding)
     return spark
-
-
-def _cpu_seconds(spark: Any) -> float:
-    """Of the JVM and its Python workers, which live on from job to job; the driver's own process only waits."""
-    pids = [spark.sparkContext._gateway.proc.pid]
-    for pid in pids:
-        pids += machine.children(pid)
-    return sum(machine.cpu_seconds(pid) for pid in pids)

@@ -185,6 +185,31 @@ def test_lz4_frames_of_other_writers(options: dict[str, int]) -> None:
     assert bytes(decompress(LZ4, lz4.frame.compress(TEXT, **options))) == TEXT
 
 
+@pytest.mark.parametrize("checksum", [False, True])
+def test_a_damaged_lz4_frame_harms_none_behind_it(checksum: bool) -> None:
+    """The context that reads frames is kept from block to block."""
+    text = TEXT[:300]
+    good = lz4.frame.compress(text, content_checksum=checksum)
+    for at in range(len(good)):
+        flipped = bytearray(good)
+        flipped[at] ^= 1 << at % 8
+        for damaged in (good[:at], bytes(flipped), good + good[:at], good[:at] + good):
+            try:
+                alone = lz4.frame.LZ4FrameDecompressor()
+                expected = alone.decompress(damaged, 1000)
+                is_whole = alone.eof and not alone.unused_data
+            except RuntimeError:
+                is_whole = False
+            if is_whole:
+                assert bytes(decompress(LZ4, damaged, 1000)) == expected
+            else:
+                with pytest.raises(RecordError):
+                    decompress(LZ4, damaged, 1000)
+            with pytest.raises(DecompressionTooLarge):
+                decompress(LZ4, good, len(text) - 1)
+            assert bytes(decompress(LZ4, good, len(text))) == text
+
+
 def test_lz4_frames_are_those_that_java_can_read() -> None:
     info = lz4.frame.get_frame_info(compress(LZ4, TEXT))
     assert not info["block_linked"]

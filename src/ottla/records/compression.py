@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import zlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.records import snappy, zstd_frame
 from ottla.records.batch import Readable
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import zstandard
+
+    #: Of a context, bytes, and how many may come out: what came, how many were taken, and whether the frame ended.
+    _Lz4Step = Callable[[Any, Readable, int], tuple[bytes, int, bool]]
 
 NONE: Final = 0
 GZIP: Final = 1
@@ -76,7 +79,44 @@ class _Zstd(threading.local):
         return self._writer
 
 
+class _Lz4(threading.local):
+    """The same of lz4's readers. A context in which a frame has ended is ready for the next; any other is dropped."""
+
+    def __init__(self) -> None:
+        #: What decompresses a piece, and its context.
+        self._reader: tuple[_Lz4Step, Any] | None = None
+
+    def decompress(self, data: Readable, max_size: int) -> tuple[bytes, Readable]:
+        """What the first frame unfolds to, and what stands behind it."""
+        reader, self._reader = self._reader, None
+        if reader is None:
+            import lz4.frame
+
+            reader = lz4.frame.decompress_chunk, lz4.frame.create_decompression_context()
+        step, context = reader
+        # The library allocates a whole step before it knows what will come: the first is a guess at a usual ratio.
+        size = 4 * len(data)
+        size = max(size, _STEP_BYTES)
+        # One byte beyond the bound tells a block that fits from one that goes on.
+        part, taken, ended = step(context, data, size if size <= max_size else max_size + 1)
+        parts = [part]
+        rest, budget = data[taken:], max_size - len(part)
+        while not ended and budget >= 0:
+            if not part and not (taken and rest):
+                raise CorruptBlock("an lz4 frame ends in its middle")
+            size *= 2
+            part, taken, ended = step(context, rest, min(size, budget + 1))
+            parts.append(part)
+            rest = rest[taken:]
+            budget -= len(part)
+        if budget < 0:
+            raise _too_large(max_size)
+        self._reader = reader
+        return parts[0] if len(parts) == 1 else b"".join(parts), rest
+
+
 _zstd: Final = _Zstd()
+_lz4: Final = _Lz4()
 
 
 def codec_id(name: str) -> int:
@@ -180,30 +220,13 @@ def _decompress_gzip(data: Readable, max_size: int) -> bytes:
 
 
 def _decompress_lz4(data: Readable, max_size: int) -> bytes:
-    import lz4.frame
-
-    reader = lz4.frame.LZ4FrameDecompressor()
-    parts: list[bytes] = []
-    total = 0
-    # The library allocates a whole step before it knows what will come, so the first one is a guess at a usual ratio.
-    step = max(_STEP_BYTES, 4 * len(data))
-    rest: Readable = data
     try:
-        while not reader.eof:
-            part = reader.decompress(rest, min(step, max_size - total + 1))
-            total += len(part)
-            if total > max_size:
-                raise _too_large(max_size)
-            parts.append(part)
-            if not part and not reader.eof and reader.needs_input:
-                raise CorruptBlock("an lz4 frame ends in its middle")
-            rest = b""
-            step *= 2
-    except (RuntimeError, ValueError, EOFError) as error:
+        unfolded, rest = _lz4.decompress(data, max_size)
+    except (RuntimeError, ValueError) as error:
         raise CorruptBlock(f"lz4: {error}") from error
-    if reader.unused_data:
-        raise CorruptBlock(f"{len(reader.unused_data)} bytes follow an lz4 frame")
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    if rest:
+        raise CorruptBlock(f"{len(rest)} bytes follow an lz4 frame")
+    return unfolded
 
 
 def _decompress_snappy(data: Readable, max_size: int) -> bytes | memoryview:

@@ -137,11 +137,18 @@ class ClusterSchedule:
 
     def run(self) -> ScheduleOutcome:
         """Raises ScheduleFailed."""
-        with self.simulation as simulation:
-            try:
-                simulation.run(self._scenario())
-            except (Exception, BrokerFault) as error:
-                raise ScheduleFailed(self.seed, self.profile.name, error, simulation.trace.tail()) from error
+        first: Exception | BrokerFault | None = None
+        try:
+            with self.simulation as simulation:
+                try:
+                    simulation.run(self._scenario())
+                except (Exception, BrokerFault) as error:
+                    first = error
+                    raise
+        except (Exception, BrokerFault) as error:
+            # Ending what is left may fail as well: of a loop that never comes to rest, for the same reason.
+            cause = first or error
+            raise ScheduleFailed(self.seed, self.profile.name, cause, self.simulation.trace.tail()) from cause
         return self._finished()
 
     @property

@@ -1,0 +1,55 @@
+"""What the rows of Spark share: where it runs, its settings, the JVM connector's jars, and what its processes use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tools.kafka_jars import JarsUnavailable, connector_jars
+
+from bench import machine
+from bench.results import Measure
+from bench.scenario import Context
+
+#: Two cores and four tasks, as for everything of Spark's that is measured.
+MASTER: Final = "local[2]"
+PARTITIONS: Final = 4
+
+
+def jars_for(context: Context) -> str:
+    """The JVM connector's, or nothing where they cannot be had."""
+    try:
+        return connector_jars()
+    except JarsUnavailable as missing:
+        context.tell(f"  without the JVM connector: {missing}")
+        return ""
+
+
+def settings(context: Context, jars: str) -> dict[str, str]:
+    """Of a session, however it is made."""
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "1g",
+        "spark.jars": jars,
+        "spark.local.dir": str(context.places.scratch / "spark"),
+    }
+
+
+def rate(name: str, label: str) -> Sequence[Measure]:
+    return (
+        Measure(name=name, label=label, unit="M rows/s", digits=2),
+        Measure(name=f"{name} cpu", label=label, unit="M rows/s of Spark's CPU", digits=2),
+    )
+
+
+def times(name: str, label: str) -> Measure:
+    return Measure(name=name, label=label, unit="times", digits=2)
+
+
+def cpu_seconds(spark: Any) -> float:
+    """Of the JVM and its Python workers, which live on from job to job; the driver's own process only waits."""
+    pids = [spark.sparkContext._gateway.proc.pid]
+    for pid in pids:
+        pids += machine.children(pid)
+    return sum(machine.cpu_seconds(pid) for pid in pids)
