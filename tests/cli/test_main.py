@@ -170,7 +170,18 @@ def test_as_a_module() -> None:
 
 
 #: Of these the output is records, a line that is waited for, a file's content or a shell's code.
-WITHOUT_FORMS = {"up", "broker", "tree", "tree dump", "produce", "consume", "sim", "completion", "reassign plan"}
+WITHOUT_FORMS = {
+    "up",
+    "broker",
+    "tree",
+    "tree dump",
+    "produce",
+    "consume",
+    "mirror",
+    "sim",
+    "completion",
+    "reassign plan",
+}
 
 
 @pytest.mark.parametrize("verb", sorted(set(NAMES) - WITHOUT_FORMS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -119,3 +120,18 @@ async def test_a_plan_that_changes_is_written_anew(clusters: Clusters) -> None:
         found = (await one(journal)).recorded
     assert found is not None
     assert list(found.pairs) == [*many(5), Pair(10**6, 5)]
+
+
+async def test_two_that_record_at_once_leave_the_newer(clusters: Clusters) -> None:
+    """A copy's pairs, and the note of how far it has come."""
+    topic = next(_names)
+    async with opened(clusters, topic) as journal:
+        written = await one(journal)
+        pairs = many(2 * PAGE_PAIRS_MAX)
+        note = asyncio.ensure_future(written.save(SOURCE, TARGET, pairs, 1, nonce=1))
+        await asyncio.sleep(0)
+        pairs.add(Pair(5, 2))
+        await asyncio.gather(note, written.save(SOURCE, TARGET, pairs, 2, nonce=1))
+        found = (await one(journal)).recorded
+    assert found is not None
+    assert list(found.pairs) == [Pair(0, 0), Pair(3, 1), Pair(5, 2)]

@@ -442,7 +442,7 @@ class _Listener(RebalanceListener):
 
 def producer_id_of(cluster_id: str) -> int:
     """Of all copies from a cluster, the same in every process: each goes on in the sequence of the one before."""
-    return _MIRRORS_IDS | int.from_bytes(sha256(cluster_id.encode()).digest()[:8]) >> 2
+    return _MIRRORS_IDS | int(sha256(cluster_id.encode()).hexdigest()[:16], 16) >> 2
 
 
 def _begin_at(reset: str) -> int:
