@@ -215,6 +215,7 @@ WITHOUT_FORMS = {
     "tree dump",
     "produce",
     "consume",
+    "mirror",
     "sim",
     "completion",
     "reassign plan",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 from ottla.client.admin.admin import Admin
@@ -11,7 +12,7 @@ from ottla.client.consuming.consumer import Consumer
 from ottla.client.producing.producer import Producer
 from ottla.mirror.journal import Journal, PartitionJournal
 from ottla.mirror.pairs import OffsetPairs, Pair
-from ottla.mirror.record_forms import PAGE_PAIRS_MAX
+from ottla.mirror.record_forms import PAGE_PAIRS_MAX, Page, PageKey
 from ottla.model import TopicPartition
 from tests.mirror.flows import Clusters, records_of
 
@@ -119,3 +120,35 @@ async def test_a_plan_that_changes_is_written_anew(clusters: Clusters) -> None:
         found = (await one(journal)).recorded
     assert found is not None
     assert list(found.pairs) == [*many(5), Pair(10**6, 5)]
+
+
+class SlowTopic:
+    """Takes its first records long after the next ones would come."""
+
+    def __init__(self) -> None:
+        self.pages: dict[PageKey, Page] = {}
+        self._calls = 0
+
+    async def write(self, records: Iterable[tuple[PageKey, Page | None]]) -> None:
+        self._calls += 1
+        for _ in range(20 if self._calls == 1 else 1):
+            await asyncio.sleep(0)
+        for key, page in records:
+            if page is None:
+                self.pages.pop(key, None)
+            else:
+                self.pages[key] = page
+
+
+async def test_two_that_record_at_once_leave_the_newer() -> None:
+    """A copy's pairs, and the note of how far it has come."""
+    slow = SlowTopic()
+    written = PartitionJournal(slow, PLACE, {})  # type: ignore[arg-type]  # of a journal it needs no more
+    pairs = many(2 * PAGE_PAIRS_MAX)
+    note = asyncio.ensure_future(written.save(SOURCE, TARGET, pairs, 1, nonce=1))
+    await asyncio.sleep(0)
+    pairs.add(Pair(5, 2))
+    await asyncio.gather(note, written.save(SOURCE, TARGET, pairs, 2, nonce=1))
+    found = PartitionJournal(slow, PLACE, slow.pages).recorded  # type: ignore[arg-type]
+    assert found is not None
+    assert list(found.pairs) == [Pair(0, 0), Pair(3, 1), Pair(5, 2)]

@@ -18,6 +18,7 @@ from ottla.client.admin.admin import Admin
 from ottla.client.producing.producer import Producer
 from ottla.client.wire.listed_offset import LATEST
 from ottla.model import TopicPartition
+from ottla.testing.in_process import InProcessBroker
 from tests.mirror.flows import SECONDS_MAX, Clusters, contents, create, mirror, mirroring, records_of, until
 from tests.mirror.processes import mirror_process
 
@@ -111,6 +112,23 @@ async def test_a_mirror_that_is_killed_while_the_source_is_compacted(clusters: C
     await check(clusters, "cleaned", whole=False)
     original = await records_of(clusters.source, "cleaned")
     assert len(original) < original[-1].offset, "there was something to clean"
+
+
+async def test_brokers_that_go_and_come_back_cost_nothing(
+    clusters: Clusters, source_broker: InProcessBroker, target_broker: InProcessBroker
+) -> None:
+    await create(clusters.source, "restarts")
+    tp = TopicPartition("restarts", 0)
+    async with producing(clusters.source, "restarts", 10**9), mirroring(clusters, topics="restarts") as flow:
+        for broker in (target_broker, source_broker):
+            at = flow.copies[tp].end if tp in flow.copies else 0
+            await until(lambda at=at: tp in flow.copies and flow.copies[tp].end > at + 100, "it copies")
+            await asyncio.to_thread(broker.restart)
+            # The group may have given the partition up and back meanwhile.
+            at = flow.copies[tp].end if tp in flow.copies else 0
+            await until(lambda at=at: tp in flow.copies and flow.copies[tp].end > at + 100, "it goes on")
+    assert (await mirror(clusters, topics="restarts")).stopped == []
+    await check(clusters, "restarts", whole=True)
 
 
 @pytest.mark.slow

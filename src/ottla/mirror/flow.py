@@ -68,6 +68,8 @@ class Flow:
         #: Partitions that are being begun: their journals are read first.
         self._beginning: set[asyncio.Task[None]] = set()
         self._topics: dict[str, int] = {}
+        #: Whether the group has said which partitions are this process's.
+        self._assigned = False
         self._closing: list[Callable[[], Awaitable[None]]] = []
         self._synced: dict[TopicPartition, int] = {}
         #: Whether the topics are found, and what is called then.
@@ -249,7 +251,8 @@ class Flow:
         await asyncio.sleep(self._copy_world.pause_ms(1) / 1000)
 
     def begin(self, partitions: Sequence[TopicPartition]) -> None:
-        """The group gave this process these partitions."""
+        """The group gave this process these partitions, or has none for it."""
+        self._assigned = True
         for tp in partitions:
             self.reader.seek(tp, 0)
         self.reader.pause(*partitions)
@@ -392,7 +395,7 @@ class Flow:
         """Those that other processes have, and have copied so far by what the group has committed."""
         mine = set(self.reader.assignment())
         others = [tp for tp in left if tp not in mine]
-        if not others or not self._topics or self.reader.group_metadata().generation < 0:
+        if not others or not self._topics or not self._assigned:
             return
         for tp, place in (await self.reader.committed(others)).items():
             if place is not None and place.offset >= left[tp] and tp not in self.copies:
@@ -442,7 +445,7 @@ class _Listener(RebalanceListener):
 
 def producer_id_of(cluster_id: str) -> int:
     """Of all copies from a cluster, the same in every process: each goes on in the sequence of the one before."""
-    return _MIRRORS_IDS | int.from_bytes(sha256(cluster_id.encode()).digest()[:8]) >> 2
+    return _MIRRORS_IDS | int(sha256(cluster_id.encode()).hexdigest()[:16], 16) >> 2
 
 
 def _begin_at(reset: str) -> int:

@@ -108,6 +108,8 @@ class PartitionJournal:
         self._keys = set(found)
         self._writer = max((key.writer for key in found), default=0)
         self._nonce = 0
+        #: A copy records its pairs, and how far it has come: one after the other, or an older page would come last.
+        self._saving = asyncio.Lock()
         #: How many pairs are recorded under this writer, and the last of them; None before it has written any.
         self._saved: tuple[int, Pair, int] | None = None
         self.recorded = _complete(found)
@@ -119,6 +121,10 @@ class PartitionJournal:
 
     async def save(self, source_id: bytes, target_id: bytes, pairs: OffsetPairs, reached: int, *, nonce: int) -> None:
         """Records all that was added since the last time; with another nonce, or other pairs, everything anew."""
+        async with self._saving:
+            await self._save(source_id, target_id, pairs, reached, nonce)
+
+    async def _save(self, source_id: bytes, target_id: bytes, pairs: OffsetPairs, reached: int, nonce: int) -> None:
         saved = self._saved
         goes_on = (
             saved is not None

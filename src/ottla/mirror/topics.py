@@ -29,7 +29,6 @@ from ottla.client.errors import (
 from ottla.logs import logger
 from ottla.mirror.properties import FlowSettings
 
-log_event = logger("mirror")
 #: Topics whose settings are asked for in one request.
 TOPICS_AT_ONCE: Final = 200
 

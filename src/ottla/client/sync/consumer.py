@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ottla.client.admin.group_results import CommittedOffset
+from ottla.client.consuming.assignment import FetchedBatches
 from ottla.client.consuming.consumer import ARROW_ROWS_MAX, Committable
 from ottla.client.consuming.consumer import Consumer as AsyncConsumer
 from ottla.client.consuming.group.commits import OnCommitted
@@ -139,6 +140,9 @@ class Consumer:
         return self._calls.run(
             lambda: self._inner.poll_arrow(columns=columns, max_rows=max_rows, timeout_ms=timeout_ms)
         )
+
+    def poll_batches(self, *, timeout_ms: int | None = None) -> FetchedBatches | None:
+        return self._calls.run(lambda: self._inner.poll_batches(timeout_ms=timeout_ms))
 
     def arrow(
         self, *, columns: Iterable[str] | None = None, max_rows: int = ARROW_ROWS_MAX, timeout_ms: int | None = None
