@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from ottla.client.arguments import a_kind_of, checked_items, checked_text
 from ottla.client.errors import BadArgument
-
 from ottla.local_cluster.free_ports import free_port
 
 HOST: Final = "127.0.0.1"
