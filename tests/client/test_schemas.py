@@ -176,4 +176,6 @@ def test_settings_that_cannot_be_meant(order: str) -> None:
     assert "must be one of TopicNameStrategy" in refused(
         **registry, value_serializer=order, value_subject_name_strategy="MyStrategy"
     )
+    producer = Producer(bootstrap_servers="localhost:1", basic_auth_user_info="ada:secret")
+    assert "secret" not in repr(producer.settings)
     assert "must be http://host:port" in refused(schema_registry_url="ftp://x", value_serializer="avro")

@@ -93,7 +93,7 @@ class ProducerSettings(ClientSettings):
     value_serializer: Any = None
     #: Where the schemas of `avro` and `protobuf` are: URLs with commas between them, or a folder.
     schema_registry_url: str | None = None
-    basic_auth_user_info: str | None = None
+    basic_auth_user_info: str | None = field(default=None, repr=False)
     http_connect_timeout_ms: int = setting(10_000, least=1, most=INT32_MAX)
     http_read_timeout_ms: int = setting(10_000, least=1, most=INT32_MAX)
     auto_register_schemas: bool = True
@@ -135,7 +135,7 @@ class ConsumerSettings(ClientSettings):
     value_deserializer: Any = None
     #: Where the schemas of `avro` and `protobuf` are: URLs with commas between them, or a folder.
     schema_registry_url: str | None = None
-    basic_auth_user_info: str | None = None
+    basic_auth_user_info: str | None = field(default=None, repr=False)
     http_connect_timeout_ms: int = setting(10_000, least=1, most=INT32_MAX)
     http_read_timeout_ms: int = setting(10_000, least=1, most=INT32_MAX)
 

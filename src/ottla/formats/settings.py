@@ -7,7 +7,7 @@ decoder("avro:orders-value", schema_registry_url="/srv/schemas")
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ class FormatSettings:
     #: One or several URLs with commas between them, or a folder (`docs/formats.md` has its layout).
     schema_registry_url: str | None = None
     #: `user:password`, for a registry that asks for them.
-    basic_auth_user_info: str | None = None
+    basic_auth_user_info: str | None = field(default=None, repr=False)
     http_connect_timeout_ms: int = 10_000
     http_read_timeout_ms: int = 10_000
     #: Whether an encoder registers its schema; otherwise the registry must have it.

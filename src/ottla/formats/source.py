@@ -51,6 +51,7 @@ class SchemaSource(Generic[Schema]):
         what: str,
         settings: FormatSettings,
         pinned: WrittenSchema | None = None,
+        pinned_id: int | None = None,
     ) -> None:
         self._language = language
         self._settings = settings
@@ -60,6 +61,8 @@ class SchemaSource(Generic[Schema]):
         self._registry = registry_for(settings)
         self._is_file = self._place.endswith(language.suffixes)
         self._pinned = pinned
+        #: Of a subject's schema that is pinned; a file's is asked for.
+        self._pinned_id = pinned_id
         self._column: Schema | None = None
         self._registered: RegisteredSchema | None = None
         strategy_for(settings.subject_name_strategy)  # one that is none is said at once
@@ -70,7 +73,7 @@ class SchemaSource(Generic[Schema]):
             self._column = self._parsed(self._pinned)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SchemaSource, (self._language, self._what, self._settings, self._pinned)
+        return SchemaSource, (self._language, self._what, self._settings, self._pinned, self._pinned_id)
 
     @property
     def framed(self) -> bool:
@@ -82,11 +85,13 @@ class SchemaSource(Generic[Schema]):
         """The same, with the column's schema as it is now, if it has one."""
         if self._pinned is not None or not (self._names_subject or self._settings.topic is not None):
             return self
-        return SchemaSource(self._language, self._what, self._settings, self._written())
+        found = self.registered()
+        return SchemaSource(self._language, self._what, self._settings, found.schema, found.schema_id)
 
     def for_topic(self, topic: str) -> SchemaSource[Schema]:
         """The same with another topic; a file is not read again."""
-        made = SchemaSource(self._language, self._what, replace(self._settings, topic=topic), self._pinned)
+        pinned = self._pinned if self._is_file else None
+        made = SchemaSource(self._language, self._what, replace(self._settings, topic=topic), pinned)
         if self._is_file:
             made._column = self._column
         return made
@@ -151,17 +156,17 @@ class SchemaSource(Generic[Schema]):
     def id_to_write(self) -> int:
         """The id that goes before values: registered or found under the subject, which is asked for once."""
         assert self._registry is not None
-        if not self._is_file and self._pinned is None:
-            return self.registered().schema_id
+        if not self._is_file:
+            return self.registered().schema_id if self._pinned_id is None else self._pinned_id
         subject = self.subject(self._language.name_of(self.column_schema()))
-        registers = self._is_file and self._settings.auto_register_schemas
         registrable = self._language.is_registrable
         if registrable is not None and not registrable(self._written()):
             raise BadSpec(
                 f"{self._place} needs other files, which a registry keeps under subjects of their own: register all of "
                 f"them, and name the subject, {subject!r}, in place of the file"
             )
-        return (self._registry.register if registers else self._registry.find)(subject, self._written())
+        ask = self._registry.register if self._settings.auto_register_schemas else self._registry.find
+        return ask(subject, self._written())
 
     def refuses(self, schema_id: int) -> bool:
         return self.framed and self._registry is not None and self._registry.refuses(schema_id)

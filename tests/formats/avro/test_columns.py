@@ -159,7 +159,10 @@ def test_it_is_pickled_with_its_schema(registry: RegistryServer, tmp_path: Path)
     again = pickle.loads(pickled)
     assert again.arrow_type == ours.arrow_type
     assert again.decode(pa.array([raw]))[0].to_pylist() == [{"id": 1, "note": None}]
+    asked = len(registry.asked)
     assert pickle.loads(pickled_writes).encode_one({"id": 1}) == raw
+    assert len(registry.asked) == asked
+    assert again == pickle.loads(pickled)
     spec = written(tmp_path, ORDER)
     pickled = pickle.dumps(decoder(spec))
     (tmp_path / "schema.avsc").unlink()  # an executor has no such file
