@@ -94,6 +94,15 @@ def _rate(name: str, label: str) -> Measure:
     return Measure(name=name, label=label, unit="M records/s of CPU", digits=1)
 
 
+async def fill(running: Running, topic: str, records: int) -> None:
+    """Records of 100 bytes."""
+    piece = records // 10
+    table = pa.table({"value": pa.array(values(piece), pa.binary())})
+    async with Producer(bootstrap_servers=f"127.0.0.1:{running.port}") as producer:
+        for _ in range(records // piece):
+            await producer.send_arrow(table, topic)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
     """Checksums compared, all columns but headers, unless they are named."""
@@ -203,7 +212,7 @@ class Wire:
             running = context.shared(kind)
             if kind not in filled:
                 create_topic(running.port, self.name, self.partitions)
-                asyncio.run(self._fill(running))
+                asyncio.run(fill(running, self.name, self.records))
                 filled.add(kind)
             with apart(running):
                 return asyncio.run(self._consume(running))
@@ -215,13 +224,6 @@ class Wire:
             for kind in filled:
                 delete_topic(context.shared(kind).port, self.name)
         return results
-
-    async def _fill(self, running: Running) -> None:
-        piece = self.records // 10
-        table = pa.table({"value": pa.array(values(piece), pa.binary())})
-        async with Producer(bootstrap_servers=f"127.0.0.1:{running.port}") as producer:
-            for _ in range(self.records // piece):
-                await producer.send_arrow(table, self.name)
 
     async def _consume(self, running: Running) -> Figures:
         rate, cpu = await self._timed(running, self.records, _rows)

@@ -55,19 +55,24 @@ def every_scenario() -> list[Scenario]:
     ]
 
 
+def add_choices(parser: argparse.ArgumentParser, names: Sequence[str], data: Path) -> None:
+    """What can be said of every table."""
+    parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=f"one of: {', '.join(names)}")
+    parser.add_argument("--quick", action="store_true", help="one short round of each: no figures for a document")
+    parser.add_argument("--no-kafka", action="store_true", help="without Apache Kafka")
+    parser.add_argument("--markdown", action="store_true", help="print the table as docs/performance.md has it")
+    parser.add_argument("--rounds", type=int, help="rounds of each benchmark, or pairs of rounds")
+    parser.add_argument("--data", type=Path, default=data, help="folder on the disk to measure")
+
+
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     names = [scenario.name for scenario in every_scenario()]
     parser = argparse.ArgumentParser(
         prog="python -m bench", description="Measure our broker against a null server and Apache Kafka."
     )
-    parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=f"one of: {', '.join(names)}")
-    parser.add_argument("--quick", action="store_true", help="one short round of each: no figures for a document")
-    parser.add_argument("--no-kafka", action="store_true", help="without Apache Kafka")
+    add_choices(parser, names, _REPOSITORY / ".cache")
     parser.add_argument("--no-null", action="store_true", help="without the null server")
     parser.add_argument("--no-ottla", action="store_true", help="without our broker")
-    parser.add_argument("--markdown", action="store_true", help="print the table as docs/performance.md has it")
-    parser.add_argument("--rounds", type=int, help="pairs of each throughput benchmark")
-    parser.add_argument("--data", type=Path, default=_REPOSITORY / ".cache", help="folder on the disk to measure")
     return parser.parse_args(words)
 
 

@@ -22,14 +22,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 import ottla.spark
-from bench.arrow import values
+from bench.arrow import fill, values
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
-from bench.servers import NULL, Running
+from bench.servers import NULL
 from bench.spark_setup import MASTER, PARTITIONS, cpu_seconds, jars_for, rate, settings, times
 from bench.wire import create_topic, delete_topic
 from ottla.arrow.schema import DEFAULT_COLUMNS, schema_of
-from ottla.client.producing.producer import Producer
 from ottla.spark.source.columns import spark_schema
 from ottla.spark.source.direct.reading import direct_reading
 from ottla.spark.source.links import close_links, link
@@ -131,7 +130,7 @@ class SparkReading:
             running = context.shared(kind)
             if kind not in filled:
                 create_topic(running.port, self.name, PARTITIONS, segment_bytes=str(SEGMENT_BYTES))
-                asyncio.run(self._fill(running))
+                asyncio.run(fill(running, self.name, self.records))
                 self._check_files(running.port)
                 filled.add(kind)
                 self._take(spark, running.port, bool(jars))  # workers start, and Java compiles what it runs
@@ -145,13 +144,6 @@ class SparkReading:
             for kind in filled:
                 delete_topic(context.shared(kind).port, self.name)
         return results
-
-    async def _fill(self, running: Running) -> None:
-        piece = self.records // 10
-        table = pa.table({"value": pa.array(values(piece), pa.binary())})
-        async with Producer(bootstrap_servers=f"127.0.0.1:{running.port}") as producer:
-            for _ in range(self.records // piece):
-                await producer.send_arrow(table, self.name)
 
     def _check_files(self, port: int) -> None:
         """Or the wire would be measured in their place."""

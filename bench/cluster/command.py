@@ -17,7 +17,7 @@ from typing import Protocol
 from bench import machine, native
 from bench.cluster import catching_up, librdkafka, partitions, throughput
 from bench.cluster.brokers import ALONE, ClusterContext
-from bench.command import find_kafka
+from bench.command import add_choices, find_kafka
 from bench.results import Results, misses, table
 from bench.scenario import QUIET_SHARE_MAX, Effort
 from bench.servers import KAFKA, OTTLA, Places
@@ -52,13 +52,8 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.cluster", description="Measure three brokers against one of ours and three of Kafka."
     )
-    parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=f"one of: {', '.join(names)}")
-    parser.add_argument("--quick", action="store_true", help="one short round of each: no figures for a document")
-    parser.add_argument("--no-kafka", action="store_true", help="without Apache Kafka")
+    add_choices(parser, names, _REPOSITORY / ".cache")
     parser.add_argument("--no-one", action="store_true", help="without our unreplicated broker")
-    parser.add_argument("--markdown", action="store_true", help="print the table as docs/performance.md has it")
-    parser.add_argument("--rounds", type=int, help="rounds of each benchmark")
-    parser.add_argument("--data", type=Path, default=_REPOSITORY / ".cache", help="folder on the disk to measure")
     return parser.parse_args(words)
 
 

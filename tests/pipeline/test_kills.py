@@ -116,6 +116,7 @@ class Rounds:
         assert (counts["in"], counts["out"], counts["dead"]) == (self.records, len(good), len(bad))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_driver_is_killed(pipeline: Pipeline) -> None:
     rounds = Rounds(pipeline, records=60, batch=30)

@@ -25,6 +25,7 @@
 
 #include "batch_fields.h"
 #include "frames.h"
+#include "sending.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -100,22 +101,8 @@ static int send_one(const FetchRun *run, const Answer *answer, PyObject *left)
     Py_DECREF(closed);
     if (closed != Py_False)
         return 0;
-    const uint8_t *data = run->data + answer->at;
-    ssize_t sent = send(lane->fd, data, answer->size, MSG_NOSIGNAL);
-    if (sent == (ssize_t)answer->size)
-        return 0;
-    PyObject *rest = Py_None;
-    if (sent >= 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {
-        if (sent < 0)
-            sent = 0;
-        rest = PyBytes_FromStringAndSize((const char *)data + sent, (Py_ssize_t)(answer->size - (size_t)sent));
-    }
-    else
-        Py_INCREF(rest);
-    PyObject *entry = rest == NULL ? NULL : Py_BuildValue("ON", lane->peer, rest);
-    int result = entry == NULL ? -1 : PyList_Append(left, entry);
-    Py_XDECREF(entry);
-    return result;
+    char blocked = 0; /* a lane has one answer a round */
+    return send_or_note(lane->fd, run->data + answer->at, answer->size, lane->peer, &blocked, left);
 }
 
 static void run_forget(FetchRun *run)
@@ -503,15 +490,10 @@ static PyObject *lane_receive(FetchLane *lane, PyObject *view)
     Py_buffer buffer;
     if (PyObject_GetBuffer(view, &buffer, PyBUF_WRITABLE) < 0)
         return NULL;
-    ssize_t received;
-    do
-        received = recv(lane->fd, buffer.buf, (size_t)buffer.len, 0);
-    while (received < 0 && errno == EINTR);
+    ssize_t received = receive_whole(lane->fd, &buffer);
     long result = (long)received;
     const uint8_t *frame = buffer.buf;
-    if (received < 0)
-        PyErr_SetFromErrno(PyExc_OSError);
-    else if (lane->run != NULL && is_like(lane, frame, (size_t)received)) {
+    if (received >= 0 && lane->run != NULL && is_like(lane, frame, (size_t)received)) {
         if (serve(lane, big32(frame + REQUEST_CORRELATION_AT), big64(frame + FIXED_HEAD + lane->prefix_size)))
             result = TAKEN;
         else

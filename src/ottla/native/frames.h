@@ -18,10 +18,4 @@
 /* What `receive` of a lane gives where it has dealt with the request itself. */
 #define TAKEN -1
 
-#include <sys/socket.h>
-
-#ifndef MSG_NOSIGNAL
-#define MSG_NOSIGNAL 0 /* Python ignores the signal */
-#endif
-
 #endif

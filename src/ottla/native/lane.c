@@ -21,9 +21,9 @@
 #include "batch_fields.h"
 #include "crc32c.h"
 #include "frames.h"
+#include "sending.h"
 #include "varints.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,22 +257,7 @@ static int lane_answer(Lane *lane, const Request *request, long long log_start, 
     put_big64(answer + lane->offset_at, request->first_offset);
     if (lane->has_log_start)
         put_big64(answer + lane->offset_at + LOG_START_BEHIND, log_start);
-    ssize_t sent = lane->blocked ? 0 : send(lane->fd, answer, lane->answer_size, MSG_NOSIGNAL);
-    if (sent == (ssize_t)lane->answer_size)
-        return 0;
-    PyObject *rest = Py_None;
-    lane->blocked = 1;
-    if (sent >= 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {
-        if (sent < 0)
-            sent = 0;
-        rest = PyBytes_FromStringAndSize((const char *)answer + sent, (Py_ssize_t)(lane->answer_size - (size_t)sent));
-    }
-    else
-        Py_INCREF(rest);
-    PyObject *entry = rest == NULL ? NULL : Py_BuildValue("ON", lane->token, rest);
-    int result = entry == NULL ? -1 : PyList_Append(left, entry);
-    Py_XDECREF(entry);
-    return result;
+    return send_or_note(lane->fd, answer, lane->answer_size, lane->token, &lane->blocked, left);
 }
 
 static PyObject *run_answer(Run *run, PyObject *log_start)
@@ -606,15 +591,10 @@ static PyObject *lane_receive(Lane *lane, PyObject *view)
     Py_buffer buffer;
     if (PyObject_GetBuffer(view, &buffer, PyBUF_WRITABLE) < 0)
         return NULL;
-    ssize_t received;
     lane->blocked = 0; /* it is asked where nothing is unsent */
-    do
-        received = recv(lane->fd, buffer.buf, (size_t)buffer.len, 0);
-    while (received < 0 && errno == EINTR);
+    ssize_t received = receive_whole(lane->fd, &buffer);
     long result = (long)received;
-    if (received < 0)
-        PyErr_SetFromErrno(PyExc_OSError);
-    else if (received <= FRAME_MAX && lane->run != NULL && lane->waiting < WAITING_MAX) {
+    if (received >= 0 && received <= FRAME_MAX && lane->run != NULL && lane->waiting < WAITING_MAX) {
         const uint8_t *batch;
         const uint8_t *frame = buffer.buf;
         uint32_t size = find_batch(lane, frame, (uint32_t)received, &batch);

@@ -6,7 +6,7 @@ an empty path is the root; `exists` leaves its watch also where there is no node
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.coordination.errors import BadVersion, InvalidPath, NoNode, WriteRefused
@@ -130,15 +130,19 @@ def set_watches(asker: Asker, fields: SetWatchesRequest, tree: ZnodeTree) -> Ste
     """Leaves the watches of an earlier connection anew, and calls at once for what has changed since."""
     asker.check_room(len(fields.data) + len(fields.exist) + len(fields.child))
     seen, nodes, call = fields.last_zxid_seen, tree.nodes, asker.connection.on_event
-    for paths in pieces(fields.data, _PATHS_A_STEP):
+
+    def leave_again(paths: Sequence[str], changed: EventType, leave: Callable[[str], None]) -> None:
         for path in paths:
             node = nodes.get(path or "/")
             if node is None:
                 call(WatchEvent(EventType.NODE_DELETED, path))
-            elif node.mzxid > seen:
-                call(WatchEvent(EventType.NODE_DATA_CHANGED, path))
+            elif (node.mzxid if changed is EventType.NODE_DATA_CHANGED else node.pzxid) > seen:
+                call(WatchEvent(changed, path))
             else:
-                asker.leave_data(path)
+                leave(path)
+
+    for paths in pieces(fields.data, _PATHS_A_STEP):
+        leave_again(paths, EventType.NODE_DATA_CHANGED, asker.leave_data)
         yield
     for paths in pieces(fields.exist, _PATHS_A_STEP):
         for path in paths:
@@ -148,14 +152,7 @@ def set_watches(asker: Asker, fields: SetWatchesRequest, tree: ZnodeTree) -> Ste
                 asker.leave_data(path)
         yield
     for paths in pieces(fields.child, _PATHS_A_STEP):
-        for path in paths:
-            node = nodes.get(path or "/")
-            if node is None:
-                call(WatchEvent(EventType.NODE_DELETED, path))
-            elif node.pzxid > seen:
-                call(WatchEvent(EventType.NODE_CHILDREN_CHANGED, path))
-            else:
-                asker.leave_child(path)
+        leave_again(paths, EventType.NODE_CHILDREN_CHANGED, asker.leave_child)
         yield
 
 

@@ -172,6 +172,12 @@ def _batch_fields(entry: BatchEntry) -> list[tuple[str, Value]]:
         ("isTransactional", entry.is_transactional),
         ("isControl", entry.is_control),
         ("deleteHorizonMs", entry.delete_horizon_ms),
+        *_form_fields(entry),
+    ]
+
+
+def _form_fields(entry: BatchEntry | MessageEntry) -> list[tuple[str, Value]]:
+    return [
         ("position", entry.position),
         (entry.timestamp_type, entry.timestamp),
         ("size", entry.size),
@@ -183,16 +189,7 @@ def _batch_fields(entry: BatchEntry) -> list[tuple[str, Value]]:
 
 
 def _message_fields(entry: MessageEntry) -> list[tuple[str, Value]]:
-    return [
-        ("offset", entry.offset),
-        ("position", entry.position),
-        (entry.timestamp_type, entry.timestamp),
-        ("size", entry.size),
-        ("magic", entry.magic),
-        ("compresscodec", entry.compression),
-        ("crc", entry.crc),
-        ("isvalid", entry.is_valid),
-    ]
+    return [("offset", entry.offset), *_form_fields(entry)]
 
 
 def _record_fields(entry: RecordEntry) -> list[tuple[str, Value]]:
