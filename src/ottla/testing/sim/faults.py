@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 #: tree of ours: some are shorter than that, most are longer.
 _DOWN_S: Final = (0.05, 8.0)
 _LASTS_S: Final = (0.2, 12.0)
+#: So far may a clock be from producers': beyond an hour, message.timestamp.after.max.ms, a broker refuses records.
+_JUMP_MAX_MS: Final = 3_000_000
 
 
 class Faults:
@@ -23,6 +25,8 @@ class Faults:
         self._cluster = cluster
         self._random = random
         self._fabric = cluster.simulation.world.fabric
+        #: By how much clocks were set, by machine.
+        self._jumped: dict[str, int] = {}
         #: How often what happened.
         self.counts: Counter[str] = Counter()
         #: No more faults, and nothing that is left of one acts.
@@ -239,9 +243,15 @@ class Faults:
     # Clocks and disks
 
     def _clock(self) -> None:
-        clock = self._random.choice(self._cluster.machines).ports.clock
+        machine = self._random.choice(self._cluster.machines)
+        clock = machine.ports.clock
         if self._random.random() < 0.5:
-            clock.jump(self._random.choice((-3_600_000, -5_000, 5_000, 3_600_000)))
+            so_far = self._jumped.get(machine.name, 0)
+            milliseconds = self._random.choice((-_JUMP_MAX_MS, -5_000, 5_000, _JUMP_MAX_MS))
+            if abs(so_far + milliseconds) > _JUMP_MAX_MS:
+                milliseconds = -so_far
+            self._jumped[machine.name] = so_far + milliseconds
+            clock.jump(milliseconds)
         else:
             clock.drift(self._random.uniform(-0.01, 0.01))
 

@@ -226,14 +226,6 @@ def test_a_file_that_is_no_file(broker: InProcessBroker, topic: str, copy: Path,
     assert f"{pipe.name} is no file" in said[0]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_may_not_be_read(broker: InProcessBroker, topic: str, copy: Path, said: list[str]) -> None:
-    file = sealed(copy, topic)[1]
-    file.chmod(0)
-    assert rows(settings_for(broker, topic, copy)) == expected(int(file.stem))
-    assert "Permission denied" in said[0]
-
-
 def test_a_damaged_batch_is_read_over_the_wire(
     broker: InProcessBroker, topic: str, copy: Path, said: list[str]
 ) -> None:
