@@ -11,7 +11,8 @@ import pytest
 from tests.pipeline.conftest import Pipeline, headers
 
 from ottla.client.sync import Admin
-from ottla.pipeline.errors import ExpectationFailed
+from ottla.formats import encoder
+from ottla.pipeline.errors import BadDefinition, ExpectationFailed
 from ottla.pipeline.replay import replay
 
 #: A session takes seconds to start, and minutes where many tests share the machine.
@@ -140,3 +141,30 @@ def test_expect_or_fail_writes_nothing(pipeline: Pipeline) -> None:
         str(caught.value),
     )
     assert not os.path.exists(os.path.join(pipeline.places.table("orders"), "_ottla"))
+
+
+AVRO = """
+@table
+def orders():
+    return decode(read_topic("TOPIC"), "avro:FILE", framing="plain")
+"""
+
+
+def test_records_in_avro_become_columns_and_what_is_none_a_dead_letter(pipeline: Pipeline) -> None:
+    file = pipeline.folder / "order.avsc"
+    fields = [{"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"]}]
+    file.write_text(json.dumps({"type": "record", "name": "Order", "fields": fields}))
+    writing = encoder(f"avro:{file}", framing="plain")
+    pipeline.define(AVRO.replace("FILE", str(file)))
+    pipeline.send(writing.encode_one({"id": 1, "note": None}), writing.encode_one({"id": 2, "note": "two"}), b"\xff")
+    pipeline.catch_up()
+    assert pipeline.rows("orders", "id", "note") == [(1, None), (2, "two")]
+    (letter,) = pipeline.records(f"{pipeline.topic}-dlq")
+    assert letter.value == b"\xff"
+    assert headers(letter)["ottla.dlq.rule"] == "decodes"
+
+
+def test_a_format_that_cannot_be_meant_is_named(pipeline: Pipeline) -> None:
+    pipeline.define(AVRO.replace("FILE", "/nowhere/order.avsc"))
+    with pytest.raises(BadDefinition, match=r"/nowhere/order\.avsc"):
+        pipeline.catch_up()

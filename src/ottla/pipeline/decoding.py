@@ -6,10 +6,10 @@ A decoded frame has the fields, `timestamp` (the record's, unless a field is cal
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final
 
+from ottla import formats
+from ottla.formats.errors import FormatError, LibraryMissing
 from ottla.pipeline.errors import BadDefinition
 from ottla.pipeline.reading import ERROR, RECORD
 
@@ -56,15 +56,16 @@ def decode_json(frame: Any, schema: Any, *, rescue: str | None = None, options: 
 
 def decode(frame: Any, spec: str, **settings: Any) -> Any:
     """Values by one of the formats of `ottla.formats`, such as `avro:registry` or `protobuf:order.proto#Order`."""
-    if find_spec("ottla.formats") is None:
-        raise BadDefinition(f"decode({spec!r}): this version of Ottla has no ottla.formats: use decode_json")
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
     from pyspark.sql.types import StringType, StructField, StructType
 
     _check(frame, "decode")
-    formats: Any = import_module("ottla.formats")
-    column = from_arrow_type(formats.decoder(spec, **settings).arrow_type)
+    try:
+        decoder = formats.decoder(spec, **settings)
+        column = from_arrow_type(decoder.arrow_type)
+    except (FormatError, LibraryMissing) as error:
+        raise BadDefinition(f"decode({spec!r}): {error}") from error
     fields = column if isinstance(column, StructType) else StructType([StructField("value", column)])
     arrow = to_arrow_type(column, timezone="UTC")
     schema = StructType([*frame.schema.fields]).add(_DECODED, column).add(ERROR, StringType())
@@ -72,8 +73,7 @@ def decode(frame: Any, spec: str, **settings: Any) -> Any:
     def decoded(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow
 
-        # One a task: what a decoder has open does not go from process to process.
-        decoder = import_module("ottla.formats").decoder(spec, **settings)
+        # The decoder goes to the tasks with its schema: a subject's may be another one by then.
         for batch in batches:
             values, errors = decoder.decode(batch.column("value"))
             columns = [*batch.columns, values.cast(arrow), errors.cast(pyarrow.string())]

@@ -162,7 +162,6 @@ def test_as_from_json_does_it(spark: Any, broker: InProcessBroker, topic: str) -
 
 def test_a_schema_of_another_format(broker: InProcessBroker, topic: str, tmp_path: Path) -> None:
     """What the room of formats has beside JSON, by a schema's file."""
-    pytest.importorskip("ottla.formats.avro")
     file = tmp_path / "order.avsc"
     fields = [{"name": "id", "type": "long"}, {"name": "tags", "type": {"type": "array", "items": "string"}}]
     file.write_text(json.dumps({"type": "record", "name": "Order", "fields": fields}))
