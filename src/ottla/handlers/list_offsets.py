@@ -34,7 +34,7 @@ from ottla.records.errors import RecordError
 from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation
 from ottla.steps import Steps, pieces, taken
-from ottla.storage.errors import StorageFault
+from ottla.storage.errors import BadBatch, StorageFault
 from ottla.storage.log.cold_reads import missing_producers
 from ottla.storage.log.indexes.time_lookup import FromDisk, Lookup, LookupPause, LookupStep, TimestampOffset
 
@@ -196,7 +196,7 @@ async def _driven(call: Call, lookup: Lookup, step: LookupStep, deadline_ms: int
             if isinstance(step, FromDisk):
                 try:
                     await services.workers.thread(step.work)
-                except OSError as error:
+                except (OSError, BadBatch) as error:
                     step = lookup.throw(error)
                 else:
                     step = lookup.send(None)

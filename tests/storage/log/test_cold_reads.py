@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections import Counter
 
+import pytest
 from tests.server.watched_disk import watched
 from tests.storage.log_world import FOLDER, NOW, World, append, batch, marker, put, read_all
 
+from ottla.config.log import LogConfig
+from ottla.storage.errors import StorageFault
 from ottla.storage.log.append import Origin
 from ottla.storage.log.cold_reads import Missing, missing_aborted, missing_place, missing_producers
 from ottla.storage.log.log import Log
 
+#: Some forty batches in the first segment, and an index entry for each sixth: to go through all takes twenty reads.
+LONG = LogConfig(segment_bytes=1 << 17, index_interval_bytes=1 << 14, retention_ms=-1)
+#: One that asks where a batch lies, and one that reads it.
+READS_OF_TWO_LOOK_UPS = 8
 #: What waits for the medium, or for a folder.
 WAITING = {"open", "create", "read_file", "write", "rename", "remove", "truncate", "sync", "sync_directory"}
 
@@ -115,3 +123,71 @@ def test_what_a_worker_has_read_of_a_log_that_was_cut_meanwhile_is_not_believed(
     append(log, b"x" * 300, timestamp=NOW)
     missing.take()
     assert read_all(log)[-1] == (4, b"x" * 300)
+
+
+def long_log() -> tuple[World, Log, Counter[tuple[str, str]], list[int]]:
+    """Two segments, of which the first is sealed; the loop's thread is watched."""
+    world = World(config=LONG)
+    disk, asked, threads = watched(world.disk)
+    world.disk = disk
+    log = world.open()
+    for number in range(60):
+        append(log, b"v" * 3000, timestamp=NOW + number)
+    log.staging.roll_apart()
+    threads.append(threading.get_ident())
+    return world, log, asked, threads
+
+
+def reads(asked: Counter[tuple[str, str]]) -> int:
+    return sum(count for (operation, _), count in asked.items() if operation == "read")
+
+
+@pytest.mark.parametrize("damaged", [*range(14, 22)])
+def test_no_reader_goes_through_a_segment_for_the_index_of_a_damaged_batch_again_and_again(damaged: int) -> None:
+    world, log, asked, threads = long_log()
+    end, segment = log.end_offset, log.segments[0]
+    threads.clear()
+    position = segment.locate(damaged)
+    assert position is not None
+    file = world.disk.open(segment.path())
+    file.write(b"\xff" * 61, position.position)
+    file.close()
+    log.places.forget()
+    threads.append(threading.get_ident())
+    for _ in range(5):
+        asked.clear()
+        missing = missing_place(log, damaged, end)
+        if missing is not None:
+            done(missing, threads)
+        if missing is None or missing.fault is None:
+            with pytest.raises(StorageFault):
+                log.read(damaged, 10_000, end)
+        assert reads(asked) <= READS_OF_TWO_LOOK_UPS
+    assert len(world.warnings) <= 1
+    # What is in memory is true of all other batches still.
+    found = log.offset_for_timestamp(NOW, end)
+    assert found is not None
+    assert found.offset == 0
+
+
+def test_a_wrong_entry_of_an_index_is_mended_by_a_worker() -> None:
+    world, log, asked, threads = long_log()
+    end, segment = log.end_offset, log.segments[0]
+    wanted, wrong = segment.offsets.offsets[2], segment.offsets.positions[2] + 100
+    threads.clear()
+    path = f"{FOLDER}/{0:020}.index"
+    world.close(log)
+    file = world.disk.open(path)
+    file.write(struct.pack(">i", wrong), 2 * 8 + 4)
+    file.close()
+    log = world.open()
+    log.staging.roll_apart()
+    done(missing_place(log, 0, end), threads)
+    threads.append(threading.get_ident())
+    asked.clear()
+    done(missing_place(log, wanted, end), threads)
+    assert missing_place(log, wanted, end) is None
+    assert log.read(wanted, 10_000, end).size > 3000
+    assert reads(asked) <= READS_OF_TWO_LOOK_UPS
+    assert waited(asked) == set()
+    assert len(world.warnings) == 1

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from ottla.model import TopicPartition
-from ottla.storage.errors import BadBatch, CorruptLog, StorageFault
+from ottla.storage.errors import BadBatch, CorruptLog, DamagedIndex, StorageFault
 from ottla.storage.log.batch_walk import read_header
 from ottla.storage.log.indexes.indexed_file import LogContext
 from ottla.storage.log.recent_batches import RecentBatches
@@ -168,7 +168,9 @@ class Places:
                 return segment
             if segment.size:
                 try:
-                    place = segment.locate(offset)
+                    place = segment.locate_unmended(offset)
+                except DamagedIndex:
+                    return segment  # where a worker looks, it is made anew
                 except (BadBatch, OSError, StorageFault):
                     return None  # whoever reads meets it again, and says so
                 if place is not None:

@@ -310,7 +310,7 @@ class Segment(IndexedFile):
         twin.next_suffix = self.next_suffix
         twin._offsets, twin._times, twin._since_index = self._offsets, self._times, self._since_index
         twin._max_timestamp, twin._max_timestamp_offset = self._max_timestamp, self._max_timestamp_offset
-        twin._first_timestamp = self._first_timestamp
+        twin._first_timestamp, twin._damage = self._first_timestamp, self._damage
         twin._aborted, twin._aborted_tail = self._aborted, list(self._aborted_tail)
         twin._aborted_edition = self._aborted_edition
         return twin

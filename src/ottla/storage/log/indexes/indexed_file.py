@@ -53,6 +53,7 @@ class CutTail(NamedTuple):
 
 class IndexedFile:
     __slots__ = (
+        "_damage",
         "_file",
         "_max_timestamp",
         "_max_timestamp_offset",
@@ -93,6 +94,8 @@ class IndexedFile:
         self._since_index = 0
         self._max_timestamp = UNKNOWN
         self._max_timestamp_offset = -1
+        #: Where no index can be made of the log file, which is damaged there; None: nobody has met such a place.
+        self._damage: BadBatch | None = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.base_offset} of {self.around.directory!r}, {self.size} bytes>"
@@ -261,11 +264,23 @@ class IndexedFile:
             raise DamagedIndex("it is missing") from None
 
     def rebuild_indexes(self, reason: str) -> OffsetIndex:
-        """Makes both indexes anew from the headers in the log; raises BadBatch where that is damaged."""
+        """Makes both indexes anew from the headers in the log; raises BadBatch where that is damaged.
+
+        It goes through the whole file, so it is not tried again where it has failed: readers come back to a damaged
+        batch for ever. What was in memory then stays, since it is true of all the other batches.
+        """
+        if self._damage is not None:
+            raise BadBatch(self._damage.position, self._damage.reason)
+        before = (self._offsets, self._times, self._since_index, self._max_timestamp, self._max_timestamp_offset)
         self.around.warn(reason)
         index = self.forget_indexes()
-        for position, header in walk(self.file, 0, self.size):
-            self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
+        try:
+            for position, header in walk(self.file, 0, self.size):
+                self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
+        except BadBatch as damage:
+            self._damage = damage
+            self._offsets, self._times, self._since_index, self._max_timestamp, self._max_timestamp_offset = before
+            raise
         if self.sealed and self.next_suffix is None:
             # In vain on a full disk; the one in memory serves all the same.
             with suppress(OSError):
@@ -294,6 +309,7 @@ class IndexedFile:
         """Takes over what a worker has loaded for it, where nobody has loaded it here meanwhile."""
         if self.size != twin.size:
             return
+        self._damage = self._damage or twin._damage
         if self._offsets is None and twin._offsets is not None:
             self._offsets, self._since_index = twin._offsets, twin._since_index
         if self._times is None and twin._times is not None:
@@ -322,6 +338,7 @@ class IndexedFile:
     def end_before(self, position: int, end_offset: int, tail: CutTail) -> None:
         """It ends at `position` from now on, where a batch begins; its files are yet to follow."""
         self.size = position
+        self._damage = None
         self.synced = min(self.synced, position)
         self.offsets.truncate(end_offset - self.base_offset)
         self.times.truncate(end_offset - self.base_offset)
@@ -437,7 +454,7 @@ class IndexedFile:
         """The first batch that ends at or above `offset`; None where all end below."""
         try:
             return self._indexed(self.offsets).find(offset)
-        except (DamagedIndex, BadBatch) as damage:
+        except DamagedIndex as damage:
             return self._indexed(self.rebuild_indexes(f"{self.path(INDEX)} is rebuilt: {damage}")).find(offset)
 
     def _indexed(self, index: OffsetIndex) -> IndexedBatches:
@@ -455,6 +472,17 @@ class IndexedFile:
         if self._file is None or self._offsets is None:
             return True
         return any(self._file.is_cold(size, position) for position, size in self.read_by_locate(offset))
+
+    def locate_unmended(self, offset: int) -> BatchPlace | None:
+        """As `locate` with the indexes in memory, for a caller that must not wait while damaged ones are made anew:
+        those of a sealed segment are let go of, for a worker to do that. Raises DamagedIndex and BadBatch."""
+        try:
+            return self._indexed(self.offsets).find(offset)
+        except DamagedIndex:
+            if self._damage is not None or not self.sealed:
+                return self.locate(offset)
+            self._offsets = self._times = None
+            raise
 
     def read_by_locate(self, offset: int) -> list[tuple[int, int]]:
         """Where `locate` reads in the log's file, with the indexes in memory, and how much."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ottla.ports import File
 from ottla.records.batch import HEADER_SIZE, BatchHeader
-from ottla.storage.errors import DamagedIndex
+from ottla.storage.errors import BadBatch, DamagedIndex
 from ottla.storage.log.batch_walk import CHUNK_BYTES, read_header, walk
 from ottla.storage.log.indexes.offset_index import OffsetIndex
 
@@ -35,11 +35,21 @@ class IndexedBatches(NamedTuple):
     def find(self, offset: int) -> BatchPlace | None:
         """The first batch that ends at or above `offset`; None where all end below.
 
-        Raises DamagedIndex and BadBatch.
+        Raises DamagedIndex, also where an entry names no batch, and BadBatch: behind an entry that is right it is the
+        log that is wrong.
         """
-        index, file = self.entries, self.file
+        index = self.entries
         number = index.floor(offset - self.base_offset)
         start = index.positions[number] if number >= 0 else 0
+        try:
+            return self._found(offset, number, start)
+        except BadBatch as bad:
+            if bad.position in index.positions[max(number, 0) : number + 2]:
+                raise DamagedIndex(str(bad)) from bad
+            raise
+
+    def _found(self, offset: int, number: int, start: int) -> BatchPlace | None:
+        index, file = self.entries, self.file
         if number + 1 < len(index) and index.positions[number + 1] - start > CHUNK_BYTES:
             # Batches are large here, and the wanted one is likely that of the next entry.
             position = index.positions[number + 1]

@@ -56,7 +56,8 @@ class Elsewhere(NamedTuple):
 
 
 class FromDisk(NamedTuple):
-    """To be called by a worker, as the loop would wait for the disk. Nothing is sent back; an OSError is thrown."""
+    """To be called by a worker, as the loop would wait for the disk. Nothing is sent back; an OSError or a BadBatch is
+    thrown."""
 
     work: Callable[[], object]
 
@@ -120,6 +121,10 @@ def _loaded(log: Log, segment: Segment) -> Generator[LookupStep, tuple[int, int]
         yield FromDisk(twin.load)
         if segment in log.places:
             segment.adopt(twin)
+    except BadBatch:
+        if segment in log.places:
+            segment.adopt(twin)  # what it has found damaged, so that nobody goes through all of it again
+        raise
     finally:
         twin.close()
 
