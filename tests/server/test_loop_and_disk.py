@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.handlers.frames import fetch
+from tests.handlers.frames import fetch, values
 from tests.server.conftest import BrokerThread
 from tests.server.watched_disk import watched
 
 from ottla.broker.broker import Broker
 from ottla.client.sync import Admin, Consumer, Producer
 from ottla.config import Config
+from ottla.handlers.fetch import reading
+from ottla.handlers.fetch.waiting import COLD_READS_MAX
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.real import real_ports
 from ottla.protocol.generated.describe_producers import (
@@ -28,6 +30,7 @@ from ottla.protocol.generated.describe_producers import (
     DescribeProducersResponse,
     TopicRequest,
 )
+from ottla.protocol.generated.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
 _OPEN_FILE: Final = "a file that is open: the system's memory takes it, or has it"
 _ASKS: Final = "asks whether it would wait, so as not to"
@@ -177,3 +180,51 @@ def test_a_segment_that_workers_cannot_open_is_said_by_the_fetch(tmp_path: Path)
             found = fetch(peer, log.segments[1].base_offset, topic="flushed")
         assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert {asked for asked in broker.asked if asked[0] == "open"} == set()
+
+
+@pytest.mark.parametrize("in_session", [False, True])
+@pytest.mark.parametrize("isolation_level", [0, 1])
+def test_of_many_cold_partitions_a_fetch_has_some_read_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_session: bool, isolation_level: int
+) -> None:
+    """What stands for them meanwhile takes memory, and thousands of clients may fetch thousands of them."""
+    partitions = 23
+    with serving(tmp_path) as broker, Producer(bootstrap_servers=f"127.0.0.1:{broker.port}") as producer:
+        broker.create_topic("wide", partitions=partitions)
+        for number in range(partitions):
+            producer.send("wide", b"%d" % number, partition=number).result(60)
+    monkeypatch.setattr(reading, "COLD_A_TRY_MAX", 2)
+    asked = [FetchPartition(partition=n, fetch_offset=0, partition_max_bytes=1 << 20) for n in range(partitions)]
+    with serving(tmp_path) as broker, broker.connect() as peer:
+        found: dict[int, bytes | None] = {}
+        session_id, epoch, fetches = 0, 0 if in_session else -1, 0
+        while len(found) < partitions:
+            topics = [FetchTopic(topic="wide", partitions=asked)] if asked else []
+            answer = peer.ask(
+                FetchRequest(
+                    max_wait_ms=0,
+                    min_bytes=1,
+                    max_bytes=50 << 20,
+                    isolation_level=isolation_level,
+                    session_id=session_id,
+                    session_epoch=epoch,
+                    topics=topics,
+                ),
+                11,
+                FetchResponse,
+            )
+            assert answer.error_code == 0
+            came = [each for topic in answer.responses for each in topic.partitions]
+            assert {(each.error_code, each.high_watermark) for each in came} == {(0, 1)}
+            new = {each.partition_index: values(each)[0] for each in came if each.records}
+            assert len(new) <= 2 * COLD_READS_MAX
+            found |= new
+            fetches += 1
+            if in_session:  # a client asks anew for those that it was sent records of
+                session_id, epoch = answer.session_id, epoch + 1
+                asked = [FetchPartition(partition=n, fetch_offset=1, partition_max_bytes=1 << 20) for n in new]
+            else:
+                asked = [each for each in asked if each.partition not in new]
+        assert found == {number: b"%d" % number for number in range(partitions)}
+        assert fetches >= 3
+        assert {each for each in broker.asked if each[0] in {"open", "read_file"}} == set()

@@ -286,7 +286,7 @@ class WatchedFetch(FetchWait):
         if self._unwatched is not None:
             is_new, self.is_new = self.is_new, False
             reads = yield from self.reader.read_steps(self._unwatched, self.max_bytes, handler.room(), is_new=is_new)
-            self.is_new = is_new and any(read.missing is not None for read in reads)
+            self.is_new = is_new and any(read.lacks for read in reads)
             if self._is_late or self.is_enough(reads):
                 return reads
             let_go(reads)

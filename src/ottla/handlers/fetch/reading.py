@@ -24,7 +24,14 @@ from ottla.replication.leader import Leader
 from ottla.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.steps import Steps
 from ottla.storage.errors import OffsetOutsideLog, StorageFault
-from ottla.storage.log.cold_reads import Missing, is_warm, missing_aborted, missing_place, missing_producers
+from ottla.storage.log.cold_reads import (
+    Missing,
+    is_warm,
+    lacks_producers,
+    missing_aborted,
+    missing_place,
+    missing_producers,
+)
 from ottla.storage.log.log import Log
 from ottla.storage.log.reader import Slice
 
@@ -38,6 +45,9 @@ CONSUMER: Final = -1
 _RACK_SINCE: Final = 11
 #: Each takes some five microseconds.
 READS_A_STEP: Final = 8
+#: Partitions that workers read for one try of a fetch; the others find nothing yet. What stands for one meanwhile takes
+#: a kilobyte, and thousands of clients may fetch thousands of them.
+COLD_A_TRY_MAX: Final = 16
 
 
 class PartitionRead:
@@ -51,6 +61,7 @@ class PartitionRead:
         "error",
         "high_watermark",
         "is_copied",
+        "lacks",
         "last_stable_offset",
         "leader",
         "log_start_offset",
@@ -71,7 +82,9 @@ class PartitionRead:
         #: The replica that the consumer is to read from; -1: this one.
         self.preferred = -1
         self.slice: Slice | None = None
-        #: What a worker is to read before the log can be; nothing is in the slice then.
+        #: Whether the log could not be looked into, since something of it is not in memory: there is no slice then.
+        self.lacks = False
+        #: What a worker is to read for that; None where others of this fetch come first, or nothing has helped.
         self.missing: Missing | None = None
         #: The slice's file, while it is held open.
         self._kept: File | None = None
@@ -150,7 +163,7 @@ class FetchReader:
 
     __slots__ = (
         *("_committed", "_is_refused", "_rack", "_reads_followers", "_services", "beat", "is_follower"),
-        *("_unreadable", "gives_up", "replica_epoch", "replica_id"),
+        *("_cold_left", "_unreadable", "gives_up", "replica_epoch", "replica_id"),
     )
 
     def __init__(self, services: Services, request: FetchRequest, version: int, listener: str) -> None:
@@ -170,6 +183,8 @@ class FetchReader:
         self._rack = request.rack_id if self._reads_followers else ""
         #: Whether workers have read in vain as often as they may: it finds no records then, and the client asks again.
         self.gives_up = False
+        #: How many more partitions this try may have read by workers.
+        self._cold_left = COLD_A_TRY_MAX
         #: What workers could not read for it, and why: that is answered.
         self._unreadable: dict[Log, StorageFault] = {}
         #: Of a follower's session.
@@ -178,6 +193,10 @@ class FetchReader:
     def were_read(self, missing: Iterable[Missing]) -> None:
         """Workers have read these, or could not."""
         self._unreadable = {each.log: each.fault for each in missing if each.fault is not None}
+
+    def begins_try(self) -> None:
+        """All partitions are looked at, from the first on."""
+        self._cold_left = COLD_A_TRY_MAX
 
     @property
     def chooses(self) -> bool:
@@ -188,6 +207,7 @@ class FetchReader:
         self, asked: Iterable[AskedPartition], max_bytes: int, room: Room, *, is_new: bool = False
     ) -> list[PartitionRead]:
         """`is_new`: for the first time for this request. A follower's offset counts once."""
+        self.begins_try()
         reads = []
         left = max_bytes
         whole_first_batch = True
@@ -203,6 +223,7 @@ class FetchReader:
         self, asked: Iterable[AskedPartition], max_bytes: int, room: Room, *, is_new: bool = False
     ) -> Steps[list[PartitionRead]]:
         """The same in steps. The reads hold their files open, and have to be let go."""
+        self.begins_try()
         reads: list[PartitionRead] = []
         left, whole_first_batch = max_bytes, True
         try:
@@ -254,7 +275,7 @@ class FetchReader:
         It counts where the read itself was in order: in this leader epoch, from a log that is the beginning of this
         one, within its bounds. What was committed by it, it is answered.
         """
-        if is_new and read.diverging is None and read.missing is None:
+        if is_new and read.diverging is None and not read.lacks:
             self._services.replicas.follower_fetched(
                 *(leader, self.replica_id, read.asked.fetch_offset, self.replica_epoch, self.beat),
                 log_start=read.asked.log_start_offset,
@@ -284,7 +305,7 @@ class FetchReader:
         if self._unreadable and (fault := self._unreadable.get(log)) is not None:
             raise fault
         if self._lacks(read, missing_producers(log)):
-            read.error = ErrorCode.KAFKA_STORAGE_ERROR if self.gives_up else read.error
+            read.high_watermark, read.log_start_offset = leader.high_watermark, log.start_offset
             return
         self._note_offsets(read, leader)
         if asked.last_fetched_epoch >= 0 and self._diverges(read, leader):
@@ -309,9 +330,11 @@ class FetchReader:
 
     def _lacks(self, read: PartitionRead, missing: Missing | None) -> bool:
         """Whether it has no records to give, since workers are to read something first."""
-        if missing is not None and not self.gives_up:
+        read.lacks = missing is not None
+        if read.lacks and not self.gives_up and self._cold_left:
+            self._cold_left -= 1
             read.missing = missing
-        return missing is not None
+        return read.lacks
 
     def lags(self, asked: Iterable[AskedPartition]) -> bool:
         """Whether this follower was last answered an older watermark than there is."""
@@ -335,7 +358,9 @@ class FetchReader:
         """Where this reader's view of the log ends."""
         if self.is_follower:
             return leader.log.end_offset
-        return leader.last_stable_offset if self._committed else leader.high_watermark
+        if self._committed and not lacks_producers(leader.log):
+            return leader.last_stable_offset
+        return leader.high_watermark
 
     def leader(self, asked: AskedPartition) -> Leader | Follower | ErrorCode:
         """Who is read: the leader, or a follower where this reader may read from followers."""

@@ -140,7 +140,7 @@ class FetchWait:
     def _read(self) -> list[PartitionRead]:
         is_new = self.is_new
         reads = self.reader.read_all(self.asked, self.max_bytes, self.handler.room(), is_new=is_new)
-        self.is_new = is_new and any(read.missing is not None for read in reads)
+        self.is_new = is_new and any(read.lacks for read in reads)
         return reads
 
     def answer(self, reads: list[PartitionRead]) -> Answer:

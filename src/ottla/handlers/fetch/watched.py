@@ -211,6 +211,7 @@ class WatchedPartitions:
     def _look(
         self, reads: list[PartitionRead], reader: FetchReader, max_bytes: int, room: Room, *, full: bool, in_steps: bool
     ) -> Steps[None]:
+        reader.begins_try()
         left, whole_first_batch = max_bytes, True
         for done, each in enumerate((yield from self._in_order()), 1):
             if each.within is self:
@@ -219,7 +220,7 @@ class WatchedPartitions:
                 is_new, each.is_new = each.is_new, False
                 read = reader.read(each.asked, left, whole_first_batch=whole_first_batch, is_new=is_new)
                 # One that could not be looked at yet does not count.
-                each.is_new = is_new and read.missing is not None
+                each.is_new = is_new and read.lacks
                 # A follower's offset may have moved the high watermark, which called the watcher and which this read
                 # has seen: it goes on watching for what comes behind.
                 self._watch(each, reader)
@@ -283,7 +284,7 @@ class WatchedPartitions:
 
 def _is_left(each: WatchedPartition, read: PartitionRead, reader: FetchReader) -> bool:
     """Whether the partition stays marked behind a look: there are records to read, or an error to say again."""
-    if read.missing is not None:
+    if read.lacks:
         return True
     if read.error != ErrorCode.NONE:
         return read.error not in _SAID_ONCE

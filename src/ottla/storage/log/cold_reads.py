@@ -172,12 +172,15 @@ def missing_aborted(log: Log, first: int, piece: Slice, last_exclusive: int) -> 
     return MissingAborted(log, first, end)
 
 
+def lacks_producers(log: Log) -> bool:
+    """Whether something is to be read to know of open transactions."""
+    memory = log.producer_memory
+    return log.staging.rolls_apart and memory.loaded is None and not memory.knows_of_none
+
+
 def missing_producers(log: Log) -> MissingProducers | None:
     """What is to be read to know of open transactions; None where that is in memory."""
-    memory = log.producer_memory
-    if not log.staging.rolls_apart or memory.loaded is not None or memory.knows_of_none:
-        return None
-    return MissingProducers(log)
+    return MissingProducers(log) if lacks_producers(log) else None
 
 
 class MissingProducers:
