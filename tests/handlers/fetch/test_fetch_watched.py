@@ -49,6 +49,9 @@ class Shelf:
     def limit(self, leader: Leader) -> int:
         return leader.end
 
+    def begins_try(self) -> None:
+        """Nothing of it is cold."""
+
     def read(
         self, asked: AskedPartition, max_bytes: int, *, whole_first_batch: bool, is_new: bool = False
     ) -> PartitionRead:
