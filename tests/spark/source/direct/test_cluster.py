@@ -58,8 +58,7 @@ def settings_for(cluster: Cluster, *directories: Path) -> SourceSettings:
 def test_a_followers_files_and_a_stale_replicas(cluster: Cluster, tmp_path: Path) -> None:
     fill(cluster, 0, ROWS)
     dead = cluster.kill_leader(TOPIC)
-    leader = cluster.leader(TOPIC)
-    assert leader != dead
+    cluster.until(lambda: cluster.leader(TOPIC) not in {-1, dead})
     fill(cluster, ROWS, ROWS)
     cluster.until(lambda: len(cluster.isrs(TOPIC)[0]) == 3)  # the dead one came back
     fill(cluster, 2 * ROWS, ROWS)
