@@ -10,7 +10,7 @@ from crc32c import crc32c
 from hypothesis import given, settings
 
 from ottla.coordination import Create, Delete, SessionInfo, SetData
-from ottla.coordination.codec import CodecFault, decode_txn, encode_txn
+from ottla.coordination.codec import CodecFault, decode_txn, encoding_txn
 from ottla.coordination.journal import (
     FILE_HEADER_SIZE,
     FRAME_MAGIC,
@@ -22,6 +22,7 @@ from ottla.coordination.journal import (
 )
 from ottla.coordination.snapshot import SnapshotFault, decode_snapshot, encode_snapshot
 from ottla.coordination.tree import CloseSession, OpenSession, TreeOp, ZnodeTree
+from ottla.steps import at_once
 
 OPS: list[TreeOp] = [
     OpenSession(SessionInfo(5, b"secret", 6000)),
@@ -35,7 +36,7 @@ OPS: list[TreeOp] = [
 
 def applied(tree: ZnodeTree, ops: list[TreeOp]) -> bytes:
     outcome = tree.apply(5, ops, tree.zxid + 1, 1_700_000_000_000)
-    return encode_txn(1_700_000_000_000, 5, ops, outcome.results)
+    return at_once(encoding_txn(1_700_000_000_000, 5, ops, outcome.results))
 
 
 def journal(frames: int) -> bytes:

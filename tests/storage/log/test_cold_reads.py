@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 from tests.server.watched_disk import watched
+from tests.storage.at_once import cut_to, first_at_or_after
 from tests.storage.log_world import FOLDER, NOW, World, append, batch, marker, put, read_all
 
 from ottla.config.log import LogConfig
@@ -119,7 +120,7 @@ def test_what_a_worker_has_read_of_a_log_that_was_cut_meanwhile_is_not_believed(
     missing = missing_place(log, 4, end)
     assert missing is not None
     missing.run()
-    log.truncate_to(4)
+    cut_to(log, 4)
     append(log, b"x" * 300, timestamp=NOW)
     missing.take()
     assert read_all(log)[-1] == (4, b"x" * 300)
@@ -165,7 +166,7 @@ def test_no_reader_goes_through_a_segment_for_the_index_of_a_damaged_batch_again
         assert reads(asked) <= READS_OF_TWO_LOOK_UPS
     assert len(world.warnings) <= 1
     # What is in memory is true of all other batches still.
-    found = log.offset_for_timestamp(NOW, end)
+    found = first_at_or_after(log, NOW, end)
     assert found is not None
     assert found.offset == 0
 

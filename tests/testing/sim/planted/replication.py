@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from tests.storage.at_once import cut_to
 
 from ottla.handlers.fetch.reading import FetchReader
 from ottla.handlers.produce import handler, waiting
@@ -35,7 +36,7 @@ def truncated_to_the_watermark(patch: Patch) -> None:
 
     def begun(follower: Follower, *arguments: Any, **options: Any) -> None:
         begin(follower, *arguments, **options)
-        follower.log.truncate_to(follower.high_watermark)
+        cut_to(follower.log, follower.high_watermark)
 
     patch.setattr(Follower, "__init__", begun)
 

@@ -7,38 +7,24 @@ segment that is never read holds no file open and no index in memory.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Final, NamedTuple, Self
 
-from ottla.ports import Disk, File
 from ottla.storage.errors import BadBatch, DamagedIndex
-from ottla.storage.formats.names import INDEX, LOG, TIME_INDEX, format_segment_file
+from ottla.storage.formats.names import INDEX, TIME_INDEX
 from ottla.storage.log.batch_walk import read_header, walk
 from ottla.storage.log.indexes.index_writes import BesideWrite, IndexWrite
 from ottla.storage.log.indexes.offset_index import ENTRY_SIZE, OffsetIndex
 from ottla.storage.log.indexes.offset_lookup import BatchPlace, IndexedBatches, place_of
+from ottla.storage.log.indexes.segment_file import LogContext, SegmentFile
 from ottla.storage.log.indexes.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
 from ottla.storage.log.indexes.time_index import TimeIndex
-from ottla.storage.log.open_files import OpenFiles
-
-Warn = Callable[[str], None]
-T = TypeVar("T")
 
 #: A timestamp that has not been looked for yet.
 UNKNOWN: Final = -2
 #: An offset index may end so far before its log does, besides its interval: the interval may once have been another.
 TAIL_BYTES: Final = 1 << 20
-
-
-class LogContext(NamedTuple):
-    """What all segments of one log share."""
-
-    disk: Disk
-    directory: str
-    files: OpenFiles
-    index_interval_bytes: int
-    warn: Warn
 
 
 class CutTail(NamedTuple):
@@ -51,43 +37,11 @@ class CutTail(NamedTuple):
     max_timestamp_offset: int
 
 
-class IndexedFile:
-    __slots__ = (
-        "_damage",
-        "_file",
-        "_max_timestamp",
-        "_max_timestamp_offset",
-        "_noted",
-        "_offsets",
-        "_since_index",
-        "_times",
-        "around",
-        "base_offset",
-        "next_suffix",
-        "sealed",
-        "size",
-        "suffix",
-        "synced",
-        "used",
-    )
+class IndexedFile(SegmentFile):
+    __slots__ = ("_damage", "_max_timestamp", "_max_timestamp_offset", "_offsets", "_since_index", "_times")
 
     def __init__(self, around: LogContext, base_offset: int, size: int, *, sealed: bool, suffix: str = "") -> None:
-        self.around = around
-        self.base_offset = base_offset
-        #: Behind the names of its files while the cleaner is not done with it.
-        self.suffix = suffix
-        #: What a worker is about to put in its place; None where none is.
-        self.next_suffix: str | None = None
-        #: Bytes of whole batches. The file may be longer only while an append goes on.
-        self.size = size
-        #: How many of them are known to be on the medium. synced <= size
-        self.synced = size
-        #: Never written to again.
-        self.sealed = sealed
-        self.used = False
-        #: Whether the bound on open files knows of this one.
-        self._noted = False
-        self._file: File | None = None
+        super().__init__(around, base_offset, size, sealed=sealed, suffix=suffix)
         self._offsets: OffsetIndex | None = None
         self._times: TimeIndex | None = None
         #: Bytes since the batch of the last index entry, that one included.
@@ -97,110 +51,23 @@ class IndexedFile:
         #: Where no index can be made of the log file, which is damaged there; None: nobody has met such a place.
         self._damage: BadBatch | None = None
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.base_offset} of {self.around.directory!r}, {self.size} bytes>"
-
-    def path(self, kind: str = LOG, suffix: str = "") -> str:
-        return f"{self.around.directory}/{format_segment_file(self.base_offset, kind, suffix or self.suffix)}"
-
     # -- the file
 
     @property
-    def file(self) -> File:
-        """The log file, opened where it is not; reading it does not move it to another place."""
-        self.used = True
-        return self._file or self._open_file()
-
-    def _open_file(self) -> File:
-        disk = self.around.disk
-        opens = disk.open_read_only if self.sealed else disk.open
-        self._file = file = self.found(LOG, opens)
-        self._note_open()
-        return file
-
-    def _note_open(self) -> None:
-        if not self._noted:
-            self._noted = True
-            self.around.files.opened(self)
-
-    @property
-    def open_file(self) -> File | None:
-        """The log file, if it is open."""
-        return self._file
-
-    @property
     def is_open(self) -> bool:
-        return self._file is not None or self._offsets is not None or self._times is not None
-
-    @property
-    def is_clean(self) -> bool:
-        return self.synced == self.size
+        return super().is_open or self._offsets is not None or self._times is not None
 
     def release_files(self) -> None:
-        self._noted = False
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
+        super().release_files()
         if self._offsets is not None and self._offsets.persisted == len(self._offsets) and self.sealed:
             self._offsets = None
         if self._times is not None and self._times.persisted == len(self._times) and self.sealed:
             self._times = None
 
-    def close(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
-
-    def goes_on_with(self, file: File) -> None:
-        """Its log file, opened anew; it takes the place of the one that is open."""
-        self.close()
-        self.used = True
-        self._file = file
-        self._note_open()
-
     def leave(self) -> None:
         """It is part of the log no more; what was opened stays readable to holders of a lease."""
         self.close()
         self._offsets = self._times = None
-
-    def keep_in(self, around: LogContext) -> None:
-        """From now on what surrounds it is this."""
-        self.around = around
-
-    def is_renamed_to(self, suffix: str) -> None:
-        """A worker gives its files this behind their names: until `named`, they have the one name or the other."""
-        self.next_suffix = suffix
-
-    def named(self, suffix: str) -> None:
-        """Its files have this behind their names by now."""
-        self.suffix, self.next_suffix = suffix, None
-
-    def found(self, kind: str, opens: Callable[[str], T]) -> T:
-        """What opens a file by its path; raises FileNotFoundError where there is none."""
-        later = self.next_suffix
-        if later is not None:
-            with suppress(FileNotFoundError):
-                return self.around.files.opening(lambda: opens(self.path(kind)))
-            path = f"{self.around.directory}/{format_segment_file(self.base_offset, kind, later)}"
-            return self.around.files.opening(lambda: opens(path))
-        return self.around.files.opening(lambda: opens(self.path(kind)))
-
-    # -- the medium
-
-    def note_synced(self, size: int) -> None:
-        """So many of its bytes are on the medium for certain."""
-        self.synced = max(self.synced, min(size, self.size))
-
-    def note_uncertain(self, position: int) -> None:
-        """What stands from `position` on may be in the system's memory only."""
-        self.synced = min(self.synced, position)
-
-    def end_at(self, position: int) -> None:
-        """Cuts the file where a batch begins, at a start, when nothing is known of what lies behind. It may block."""
-        self.file.truncate(position)
-        self.file.sync()
-        self.size = position
-        self.synced = 0
 
     # -- indexes
 

@@ -67,29 +67,6 @@ LookupStep = LookupPause | Elsewhere | FromDisk
 Lookup = Generator[LookupStep, "tuple[int, int] | None", TimestampOffset | None]
 
 
-def at_once(lookup: Lookup) -> TimestampOffset | None:
-    """Drives a look-up in place, however long that takes."""
-    try:
-        step = next(lookup)
-        while True:
-            if isinstance(step, LookupPause):
-                step = lookup.send(None)
-                continue
-            if isinstance(step, FromDisk):
-                step.work()
-                step = lookup.send(None)
-                continue
-            try:
-                result = step.work(*step.arguments())
-            except RecordError as error:
-                step = lookup.throw(error)
-            else:
-                step = lookup.send(result)
-    except StopIteration as end:
-        found: TimestampOffset | None = end.value
-        return found
-
-
 def first_at_or_after(log: Log, timestamp: int, limit_offset: int) -> Lookup:
     """The first record below `limit_offset` whose timestamp is at least this."""
     for number, segment in enumerate(_segments(log), 1):
