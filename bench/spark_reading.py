@@ -1,8 +1,9 @@
 """A topic into Spark: by the data source, by `ottla.spark.read`, and by the JVM connector, in one session.
 
 Beside each of ours stands its ceiling: the same entry with constant Arrow batches in the place of a topic, which is
-what Spark takes to have rows from Python at all. All are measured one after the other in each round, and the best round
-counts: each round sees whatever else the machine does for minutes. The JVM connector's jars come from Maven (`tools/kafka_jars.py`); where they cannot be had its rows stay empty.
+what Spark takes to have rows from Python at all. All are measured one after the other in each round, and the best
+round counts: a read takes seconds, in which a machine has other things to do as well. The JVM connector's jars come
+from Maven (`tools/kafka_jars.py`); where they cannot be had its rows stay empty.
 """
 
 from __future__ import annotations
