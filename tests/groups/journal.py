@@ -56,6 +56,9 @@ class MemoryJournal:
         else:
             call(ErrorCode.NONE)
 
+    def when_found_committed(self, call: Callable[[ErrorCode], None]) -> None:
+        self.when_settled(call)
+
     async def replay(self) -> AsyncIterator[bytes]:
         for start in range(0, len(self.batches), _BATCHES_A_CHUNK):
             yield b"".join(self.batches[start : start + _BATCHES_A_CHUNK])

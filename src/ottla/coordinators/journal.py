@@ -87,6 +87,12 @@ class Journal(Protocol):
         """
         ...
 
+    def when_found_committed(self, call: Callable[[ErrorCode], None]) -> None:
+        """The same for what was in the log when this broker was elected. To be called before the first write: a new
+        leader may find what no other in-sync replica has, and must not act on that before all have it.
+        """
+        ...
+
     def replay(self) -> AsyncIterator[bytes]:
         """All batches from the log's start to its present end, whole, in chunks of some hundred kilobytes.
 

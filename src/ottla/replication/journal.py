@@ -149,6 +149,7 @@ class PartitionJournal:
         "_closed",
         "_deadline_ms",
         "_doubtful_end",
+        "_found_end",
         "_gathered",
         "_journals",
         "_leader",
@@ -181,6 +182,8 @@ class PartitionJournal:
         self._unsettled: deque[JournalWrite] = deque()
         #: Up to here were writes that took too long: their callers were answered so, but they may be committed yet.
         self._doubtful_end = 0
+        #: Up to here its log went when the leader epoch began.
+        self._found_end = leader.log.end_offset
         #: Whether the waiters know of it.
         self._parked = False
 
@@ -284,6 +287,17 @@ class PartitionJournal:
             self._park()
         else:
             call(ErrorCode.NONE)
+
+    def when_found_committed(self, call: Written) -> None:
+        """To be called before anything is written."""
+        leader = self._current()
+        if self._closed or leader is None:
+            call(ErrorCode.NOT_COORDINATOR)
+        elif leader.high_watermark >= self._found_end:
+            call(ErrorCode.NONE)
+        else:
+            self._follow(self._found_end, self._next_deadline_ms(), call)
+            self._park()
 
     def _follow(self, end: int, deadline_ms: int, call: Written) -> None:
         """Waits behind what was written last, without writing anything."""

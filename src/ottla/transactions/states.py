@@ -79,6 +79,9 @@ IDLE: Final = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 #: Where the end is decided, and markers are on their way.
 ENDING: Final = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
 
+#: Never stored.
+DEAD_OR_UNDER_WAY: Final = frozenset({_S.DEAD, _S.PREPARE_EPOCH_FENCE})
+
 NEXT: Final = {
     **dict.fromkeys([(status, _E.INITIALISE) for status in IDLE], _S.EMPTY),
     **dict.fromkeys([(status, _E.ADD) for status in (*IDLE, _S.ONGOING)], _S.ONGOING),
