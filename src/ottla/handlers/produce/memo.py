@@ -18,6 +18,7 @@ from ottla.protocol.hot.produce_template import FLEXIBLE, AnswerTemplate
 from ottla.protocol.primitives import find_compact_length, uvarint_size
 from ottla.records.validate import ZSTD_PRODUCE_VERSION
 from ottla.replication.leader import Leader
+
 if TYPE_CHECKING:
     from ottla.native.lane import Lane, Run
 

@@ -193,9 +193,7 @@ class TransactionQuestions(Participant):
                 for asked in group:
                     self._answered(asked, found[asked.question.tp])
         except Exception as fault:
-            log_event.error(
-                "a transaction could not be asked about", error="".join(traceback.format_exception(fault))
-            )
+            log_event.error("a transaction could not be asked about", error="".join(traceback.format_exception(fault)))
             self._answered_all([asked for asked in group if not asked.future.done()], ErrorCode.UNKNOWN_SERVER_ERROR)
 
     async def _ask_all_there(self, broker: BrokerId) -> None:
@@ -222,9 +220,7 @@ class TransactionQuestions(Participant):
             if isinstance(fault, asyncio.CancelledError) and not is_stray(fault):
                 error = ErrorCode.NETWORK_EXCEPTION
                 raise
-            log_event.error(
-                "a transaction could not be asked about", error="".join(traceback.format_exception(fault))
-            )
+            log_event.error("a transaction could not be asked about", error="".join(traceback.format_exception(fault)))
         finally:
             self._answered_all(left, error)
 

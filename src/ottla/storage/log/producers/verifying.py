@@ -39,16 +39,12 @@ class Verifications:
     def __len__(self) -> int:
         return len(self._by_producer)
 
-    def begin(
-        self, producer_id: int, epoch: int, sequence: int, *, begins_at_zero: bool = False
-    ) -> Verification:
+    def begin(self, producer_id: int, epoch: int, sequence: int, *, begins_at_zero: bool = False) -> Verification:
         known = self._by_producer.get(producer_id)
         if known is None:
             while len(self._by_producer) >= VERIFYING_MAX:
                 del self._by_producer[next(iter(self._by_producer))]
-            known = self._by_producer[producer_id] = Verification(
-                epoch, sequence, begins_at_zero=begins_at_zero
-            )
+            known = self._by_producer[producer_id] = Verification(epoch, sequence, begins_at_zero=begins_at_zero)
         elif epoch > known.epoch:
             known.epoch, known.first_sequence = epoch, sequence
         elif epoch == known.epoch:
