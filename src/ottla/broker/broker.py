@@ -320,6 +320,7 @@ class Broker:
         if parts is not None:
             parts.journals.stop()
             parts.transaction_journals.stop()
+            parts.questions.close()
             parts.round.stop()
             if parts.groups.made is not None:
                 await parts.groups.made.close()

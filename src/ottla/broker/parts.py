@@ -41,6 +41,8 @@ from ottla.handlers.on_demand.internal_topics import InternalTopics
 from ottla.handlers.on_demand.producer_ids import ProducerIds
 from ottla.handlers.on_demand.topics import TopicsOnDemand
 from ottla.handlers.on_demand.transactions import TransactionsOnDemand
+from ottla.handlers.transactions.markers import TransactionMarkers
+from ottla.handlers.transactions.questions import TransactionQuestions
 from ottla.interbroker.addresses import addresses_on
 from ottla.interbroker.links import BrokerLinks
 from ottla.metadata import Endpoint, MetadataCache
@@ -131,6 +133,17 @@ class BrokerParts:
             clock,
             lambda: journal_settings(live.current.groups.offsets),
         )
+        # Before the journals, since this broker's own coordinator may write for an answer.
+        self.questions = TransactionQuestions(
+            broker_id,
+            metadata,
+            clock,
+            self.round,
+            lambda: live.current.transactions,
+            self.transactions.get,
+            lambda: self.transaction_links,
+        )
+        self.round.join(self.questions)
         self.round.join(self.journals)
         self.transaction_journals = Journals(
             self.replicas,
@@ -141,6 +154,15 @@ class BrokerParts:
             lambda: transaction_journal_settings(live.current),
         )
         self.round.join(self.transaction_journals)
+        self.markers = TransactionMarkers(
+            self.replicas,
+            self.writes,
+            self.round,
+            clock,
+            self.groups,
+            lambda: live.current.replication.request_timeout_ms,
+        )
+        self.round.join(self.markers)
         self.reports = ReplicaReports(self.controller, broker_id, ground.give_up)
         self.replicas.isr_changes.lag_ms_max = config.replication.lag_time_ms_max
         self.isr_requests = IsrRequests(broker_id, self.replicas, self.controller, metadata, clock)
@@ -226,6 +248,8 @@ class BrokerParts:
             checks=Checks(ground.ports.workers, clock),
             metrics=RequestMetrics(ground.registry, self.replicas, clock),
             turns=Turns(clock),
+            questions=self.questions,
+            markers=self.markers,
             transaction_links=self.transaction_links,
         )
 

@@ -66,6 +66,8 @@ ROUTES: Final[dict[int, Route]] = {
     24: Route("add_partitions_to_txn", 0, 5),
     25: Route("add_offsets_to_txn", 0, 4),
     26: Route("end_txn", 0, 5),
+    27: Route("write_txn_markers", 1, 2),
+    28: Route("txn_offset_commit", 0, 5),
     29: Route("describe_acls", 1, 3),
     30: Route("create_acls", 1, 3),
     31: Route("delete_acls", 1, 3),

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 TABLE: Final = """\
-add.partitions.to.txn.retry.backoff.max.ms  INT  100  0..  HIGH  read-only  later
+add.partitions.to.txn.retry.backoff.max.ms  INT  100  0..  HIGH  read-only  used
     How long a broker keeps trying to add a partition to a transaction.
-add.partitions.to.txn.retry.backoff.ms  INT  20  1..  HIGH  read-only  later
+add.partitions.to.txn.retry.backoff.ms  INT  20  1..  HIGH  read-only  used
     The pause between two tries to add a partition to a transaction.
 transaction.abort.timed.out.transaction.cleanup.interval.ms  INT  10000  1..  LOW  read-only  later
     How often timed-out transactions are looked for.
 transaction.max.timeout.ms  INT  900000  1..  HIGH  read-only  later
     The longest transaction time-out that a producer may ask for.
-transaction.partition.verification.enable  BOOLEAN  true  -  LOW  cluster-wide  later
+transaction.partition.verification.enable  BOOLEAN  true  -  LOW  cluster-wide  used
     Whether it is checked that a partition was added to its transaction before a write.
 transaction.remove.expired.transaction.cleanup.interval.ms  INT  3600000  1..  LOW  read-only  later
     How often expired transactional ids are looked for.

@@ -15,6 +15,8 @@ from ottla.handlers.on_demand.groups import GroupsOnDemand
 from ottla.handlers.on_demand.internal_topics import InternalTopics
 from ottla.handlers.on_demand.topics import TopicsOnDemand
 from ottla.handlers.on_demand.transactions import TransactionsOnDemand
+from ottla.handlers.transactions.markers import TransactionMarkers
+from ottla.handlers.transactions.questions import TransactionQuestions
 from ottla.interbroker.links import BrokerLinks
 from ottla.metadata import MetadataCache
 from ottla.model import BrokerId, TopicId
@@ -80,6 +82,8 @@ class Services(NamedTuple):
     checks: Checks
     metrics: RequestMetrics
     turns: Turns
+    questions: TransactionQuestions
+    markers: TransactionMarkers
     #: To other brokers, for what transactions ask of them.
     transaction_links: BrokerLinks
 

@@ -20,9 +20,11 @@ from ottla.records.batch import (
     CONTROL,
     HEADER_SIZE,
     LOG_OVERHEAD,
+    LOW_ATTRIBUTES_AT,
     MAGIC,
     TRANSACTIONAL,
     BatchHeader,
+    header_fields,
 )
 from ottla.records.checksum import crc32c
 from ottla.records.compression import UNFOLDS_MAX
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 
 _UNPACK: Final = PLAIN_FIELDS.unpack_from
 _SEQUENCE: Final = SEQUENCE_FIELDS.unpack_from
+_PRODUCER: Final = header_fields("producer_id", "producer_epoch").unpack_from
 _PACK_STAMP: Final = STAMPED_FIELDS.pack_into
 
 
@@ -224,15 +227,27 @@ class Staging:
         self.add_staged(records, first, last, timestamp, leader_epoch)
         return AppendResult(first, last, stamped, False, self.places.start_offset)
 
-    def stage_plain(self, records: memoryview, leader_epoch: int, now_ms: int) -> int:
+    def stage_in_transaction(self, records: memoryview, leader_epoch: int, now_ms: int) -> int:
+        """`stage_plain` for a batch that is plain but for its transaction, which its producer has open here."""
+        if len(records) < PLAIN_SIZE_MIN or not records[LOW_ATTRIBUTES_AT] & TRANSACTIONAL:
+            return -1
+        producers = self.producer_memory.loaded
+        if producers is None or not producers.has_open(*_PRODUCER(records)):
+            return -1
+        return self.stage_plain(records, leader_epoch, now_ms, TRANSACTIONAL)
+
+    def stage_plain(self, records: memoryview, leader_epoch: int, now_ms: int, transactional: int = 0) -> int:
         """Takes a producer's batch if there is nothing unusual about it, and returns its first offset.
 
-        -1, and the log is as it was, where `stage` is to look at it; raises what `stage` raises.
+        -1, and the log is as it was, where `stage` is to look at it; raises what `stage` raises. `transactional`: the
+        bit of batches in a transaction, of which this is one.
         """
         size = len(records)
         if size < PLAIN_SIZE_MIN:
             return -1
         base, length, magic, crc, attributes, delta, timestamp, producer_id, count, lead = _UNPACK(records)
+        if transactional:
+            attributes ^= transactional
         if (
             length + LOG_OVERHEAD != size
             or size > self._size_max
@@ -263,7 +278,10 @@ class Staging:
         if producer_id >= 0:
             producers = self.producer_memory.loaded or self.producer_memory.states
             epoch, sequence = _SEQUENCE(records)
-            known = producers.stage(producer_id, epoch, sequence, delta, first, timestamp, False, now_ms, Origin.CLIENT)
+            is_open = transactional != 0
+            known = producers.stage(
+                producer_id, epoch, sequence, delta, first, timestamp, is_open, now_ms, Origin.CLIENT
+            )
             if known is not None:
                 return -1
         if leader_epoch != self._leader_epoch:
