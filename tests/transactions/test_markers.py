@@ -82,12 +82,15 @@ class Room:
         self.lines.send(owner, end, done)
 
     async def asked(self, count: int) -> None:
-        while len(self.brokers.asked) < count:
-            await asyncio.sleep(0.001)
+        await until(lambda: len(self.brokers.asked) >= count)
 
     async def over(self, count: int) -> None:
-        while len(self.done) < count:
-            await asyncio.sleep(0.001)
+        await until(lambda: len(self.done) >= count)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - pauses are timers of the loop
+        await asyncio.sleep(0.001)
 
 
 def in_room(scene: Callable[[Room], Awaitable[None]]) -> Room:
@@ -214,8 +217,7 @@ def test_a_replaced_coordinator_stops() -> None:
         await room.asked(2)
         room.brokers.answer(0, a=ErrorCode.TRANSACTION_COORDINATOR_FENCED)
         room.brokers.answer(1)
-        while len(room.lines):
-            await asyncio.sleep(0)
+        await until(lambda: not len(room.lines))
         assert room.done == []
 
     in_room(scene)
