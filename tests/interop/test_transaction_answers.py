@@ -1,4 +1,4 @@
-"""Whole conversations with the transaction coordinator, each answer compared with Apache Kafka's to the same requests."""
+"""Whole conversations with the transaction coordinator: each answer is what Apache Kafka said to the same request."""
 
 from __future__ import annotations
 

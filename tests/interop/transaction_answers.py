@@ -16,9 +16,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from ottla.model import ErrorCode
+from ottla.model import TRANSACTION_TOPIC, ErrorCode
 from ottla.protocol.generated.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ottla.protocol.generated.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -30,6 +31,8 @@ from ottla.protocol.generated.end_txn import EndTxnRequest
 from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest
 from ottla.protocol.generated.init_producer_id import InitProducerIdRequest
 from ottla.protocol.generated.list_transactions import ListTransactionsRequest
+from ottla.protocol.generated.transaction_log_key import TransactionLogKey
+from ottla.protocol.generated.transaction_log_value import TransactionLogValue
 from ottla.protocol.message import Message, Structure
 from tests.interop.clients import SECONDS_MAX
 from tests.interop.group_wire import Peer
@@ -47,7 +50,8 @@ TOPIC = "answers"
 NOBODY = (-1, -1)
 CONCURRENT, LOADING = ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 #: Of no interest, or different each time.
-_LEFT_OUT = frozenset({"throttle_time_ms", "unknown_tags", "transaction_start_time_ms"})
+_LEFT_OUT = frozenset({"throttle_time_ms", "transaction_start_time_ms", "transaction_last_update_timestamp_ms"})
+_PRODUCERS = frozenset({"producer_id", "previous_producer_id", "next_producer_id"})
 _ERRORS = frozenset({"error_code", "partition_error_code"})
 
 Producer = tuple[int, int]
@@ -58,6 +62,7 @@ class Talk:
     """One peer and one transactional id; ``lines`` is what was asked and answered."""
 
     def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
         self.peer = Peer(bootstrap, "asking")
         self.id = f"id-{uuid.uuid4().hex[:8]}-{next(_numbers)}"
         self.lines: list[str] = []
@@ -178,6 +183,32 @@ class Talk:
             time.sleep(0.02)
         self.ask("is described", request, 0)
 
+    def stored(self) -> None:
+        """All records of the id, field by field."""
+        reader = Consumer(
+            {"bootstrap.servers": self.bootstrap, "group.id": self.id, "isolation.level": "read_committed"}
+        )
+        try:
+            for partition in range(int(PROPERTIES["transaction.state.log.num.partitions"])):
+                at = TopicPartition(TRANSACTION_TOPIC, partition, 0)
+                _, end = reader.get_watermark_offsets(at, timeout=SECONDS_MAX)
+                reader.assign([at])
+                while reader.position([at])[0].offset < end:
+                    message = reader.poll(SECONDS_MAX)
+                    assert message is not None
+                    assert message.error() is None, message.error()
+                    self._write_record(message.key(), message.value())
+        finally:
+            reader.close()
+
+    def _write_record(self, key: bytes, value: bytes) -> None:
+        if TransactionLogKey.decode(key, 0, 2)[0].transactional_id != self.id:
+            return
+        version = int.from_bytes(value[:2], "big")
+        read, end = TransactionLogValue.decode(value, version, 2)
+        assert end == len(value)
+        self.lines.append(f"a record of key {key[:2].hex()} and version {version}: {self._written(read)}")
+
     # Writing down
 
     def _written(self, value: Any, name: str = "") -> str:
@@ -185,17 +216,19 @@ class Talk:
             fields = [
                 f"{each}={self._written(getattr(value, each), each)}"
                 for each in value.__slots__
-                if each not in _LEFT_OUT and not (each == "error_code" and isinstance(getattr(value, each), list))
+                if each not in _LEFT_OUT and not (each == "unknown_tags" and not getattr(value, each))
             ]
             return f"({' '.join(fields)})"
         if isinstance(value, list):
             return "[" + ", ".join(sorted(self._written(each, name) for each in value)) + "]"
         if name in _ERRORS:
             return ErrorCode(value).name
-        if name == "producer_id" and value > 0:
+        if name in _PRODUCERS and value > 0:
             if self._first_producer is None:
                 self._first_producer = value
             return f"first+{value - self._first_producer}"
+        if name == "transaction_start_timestamp_ms" and value > 0:
+            return "<a time>"
         text = repr(value)
         return f"'<long of {len(value)}>'" if len(text) > 1_000 else text.replace(self.id, "<id>")
 
@@ -367,6 +400,20 @@ def long_ids(talk: Talk) -> None:
         talk.end(f"an id of {length} characters", (7, 0), name=name, version=5)
 
 
+def what_is_stored(talk: Talk) -> None:
+    producer = talk.init("comes")
+    talk.add("adds", producer, 0, 2)
+    talk.end("commits", producer)
+    talk.describe(until="CompleteCommit")
+    talk.add_many("a partition is added", (talk.id, producer, False, [1]))
+    later = talk.end("aborts", producer, commit=False, version=5)
+    talk.describe(until="CompleteAbort")
+    talk.add("adds", later, 1)
+    talk.init("another comes")
+    talk.init("it comes again", waits=True)
+    talk.stored()
+
+
 def lists(talk: Talk) -> None:
     producer = talk.init("comes")
     talk.add("adds", producer, 0)
@@ -408,6 +455,7 @@ SCENARIOS: dict[str, Callable[[Talk], None]] = {
         fences,
         abandoned,
         long_ids,
+        what_is_stored,
         lists,
     )
 }
