@@ -20,7 +20,6 @@ from ottla.storage.log.log import Log
 from ottla.storage.log.producers.producer_state import ProducerStates
 from ottla.storage.log.producers.verifying import Verification
 
-
 #: The level of `transaction.version` from which on a marker has a later epoch than its transaction.
 EPOCH_A_TRANSACTION: Final = 2
 
