@@ -61,12 +61,13 @@ class _MarkerWrite:
     # -- as a waiter
 
     def try_complete(self, now_ms: int) -> bool:
-        staged = [outcome for outcome in self.outcomes if outcome.answer is not None or outcome.appended is not None]
-        decided = all([settle(outcome, ACKS_ALL) for outcome in staged])
-        if decided and not self.elsewhere and len(staged) == len(self.places):
+        decided = not self.elsewhere
+        for outcome in self.outcomes:
+            is_staged = outcome.answer is not None or outcome.appended is not None
+            decided = is_staged and settle(outcome, ACKS_ALL) and decided
+        if decided:
             self._end()
-            return True
-        return False
+        return decided
 
     def expire(self, now_ms: int) -> None:
         for outcome in self.outcomes:

@@ -1,4 +1,4 @@
-"""Whether a batch of a transaction may be appended: not before its coordinator has said that the transaction is ongoing.
+"""Whether a batch of a transaction may be appended: not before its coordinator has said that it is ongoing.
 
 One whose producer has an open transaction in the partition goes on in that. Any other is the first of its transaction
 here: its coordinator is asked (`questions.py`), and the log remembers that (`storage/log/producers/verifying.py`), so
