@@ -180,8 +180,6 @@ class TransactionsConfig(NamedTuple):
     add_partitions_retry_ms: Annotated[int, "add.partitions.to.txn.retry.backoff.ms"]
     add_partitions_retry_ms_max: Annotated[int, "add.partitions.to.txn.retry.backoff.max.ms"]
     two_phase_commit: Annotated[bool, "transaction.two.phase.commit.enable"]
-    add_partitions_backoff_ms: Annotated[int, "add.partitions.to.txn.retry.backoff.ms"]
-    add_partitions_backoff_ms_max: Annotated[int, "add.partitions.to.txn.retry.backoff.max.ms"]
 
 
 class CoordinationConfig(NamedTuple):
