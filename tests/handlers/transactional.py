@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.handlers.frames import batch, produce_request
@@ -41,6 +41,13 @@ _PASSES = frozenset(
         *(ErrorCode.CONCURRENT_TRANSACTIONS,),
     }
 )
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Asks again and again: clients are answered when an end is decided, and its markers come after that."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while not is_so():
+        assert time.monotonic() < deadline, "it never came"
 
 
 class TransactionalClient:

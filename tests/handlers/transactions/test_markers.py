@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.handlers.frames import batch, fetch, list_offset, produce, values
-from tests.handlers.transactional import TransactionalClient, mark
+from tests.handlers.transactional import TransactionalClient, mark, until
 from tests.handlers.transactions.conftest import transactional_broker
 from tests.server.conftest import BrokerThread, Peer
 
@@ -34,7 +34,9 @@ def producers(peer: Peer, topic: str) -> dict[int, tuple[int, int, int]]:
     """Epoch, coordinator epoch and first offset of the open transaction, by producer."""
     request = DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=[0])])
     found = peer.ask(request, 0, DescribeProducersResponse).topics[0].partitions[0].active_producers
-    return {each.producer_id: (each.producer_epoch, each.coordinator_epoch, each.current_txn_start_offset) for each in found}
+    return {
+        each.producer_id: (each.producer_epoch, each.coordinator_epoch, each.current_txn_start_offset) for each in found
+    }
 
 
 @pytest.mark.parametrize("version", [0, 2])
@@ -50,8 +52,7 @@ def test_readers_of_committed_records_see_a_transaction_when_its_marker_is_commi
     assert list_offset(peer, LATEST, topic).offset == 2
     assert client.produce(b"b", topic).base_offset == 2
     assert client.end(commits=True) == 0
-    while len(committed(peer, topic)) < 4:
-        pass  # a client is answered when the end is decided, and markers come after that
+    until(lambda: len(committed(peer, topic)) == 4)
     # The last one is the marker.
     assert committed(peer, topic)[:3] == [b"a", b"plain", b"b"]
 
@@ -68,9 +69,7 @@ def test_a_transaction_is_open_until_its_own_marker(peer: Peer, topic: str, begu
     assert committed(peer, topic)[0] == b"a"
 
 
-def test_an_aborted_transaction_is_named_to_readers_of_committed_records(
-    peer: Peer, topic: str, begun: Begun
-) -> None:
+def test_an_aborted_transaction_is_named_to_readers_of_committed_records(peer: Peer, topic: str, begun: Begun) -> None:
     client = begun()
     client.add(topic, 0)
     client.produce(b"a", topic)
@@ -125,8 +124,7 @@ def test_a_transaction_stays_open_through_a_restart_and_ends_then(tmp_path: obje
                 client.peer = peer
                 assert client.produce(b"c").base_offset == 2
                 assert client.end(commits=True) == 0
-                while not committed(peer, "t"):
-                    pass
+                until(lambda: bool(committed(peer, "t")))
             else:
                 assert committed(peer, "t")[:3] == [b"a", b"b", b"c"]
                 assert producers(peer, "t")[client.producer_id][2] == -1

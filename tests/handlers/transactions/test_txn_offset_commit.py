@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.handlers.groups import commit, join, sync, wait_loaded
-from tests.handlers.transactional import TransactionalClient, mark
+from tests.handlers.transactional import TransactionalClient, mark, until
 from tests.handlers.transactions.conftest import transactional_broker
 from tests.server.conftest import BrokerThread, Peer
 
@@ -45,10 +45,10 @@ def offset(peer: Peer, group: str, topic: str, *, stable: bool = False, partitio
 
 def settled(peer: Peer, group: str, topic: str) -> int:
     """Once no transaction is open."""
-    while (found := offset(peer, group, topic, stable=True))[0] == UNSTABLE:
-        pass
-    assert not found[0]
-    return found[1]
+    until(lambda: offset(peer, group, topic, stable=True)[0] != UNSTABLE)
+    error, found = offset(peer, group, topic, stable=True)
+    assert not error
+    return found
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -67,9 +67,7 @@ def test_offsets_are_seen_when_their_transaction_is_committed(
     assert offset(peer, group, topic, partition=1) == (NONE, 8)
 
 
-def test_offsets_of_an_aborted_transaction_were_never_there(
-    peer: Peer, topic: str, group: str, begun: Begun
-) -> None:
+def test_offsets_of_an_aborted_transaction_were_never_there(peer: Peer, topic: str, group: str, begun: Begun) -> None:
     client = begun()
     client.find(group)
     assert commit(peer, group, {(topic, 0): 3}) == {(topic, 0): NONE}

@@ -114,7 +114,7 @@ class ProduceMemo:
     def lane(self, run: Run, fd: int, peer: Peer) -> Lane | None:
         """What recognises the same requests and is compiled; None where they are too long for it, or too
         old to carry every codec that it lets pass."""
-        if self.version < ZSTD_PRODUCE_VERSION or self.transaction is not None:
+        if self.version < ZSTD_PRODUCE_VERSION:
             return None
         flexible, template = self.version >= FLEXIBLE, self._template
         try:
@@ -129,6 +129,7 @@ class ProduceMemo:
                 template.offset_at,
                 template.has_log_start,
                 max(0, self.timeout_ms),
+                self.transaction is not None,
             )
         except ValueError:
             return None

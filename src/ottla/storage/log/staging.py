@@ -132,7 +132,8 @@ class Staging:
         self.config = config
         self._rules = rules_of(config)
         self._usual = usual_attributes(config)
-        self._usual_bits = sum(1 << attributes for attributes in self._usual)
+        # The same, and in transactions: a run has those of open ones only.
+        self._usual_bits = sum((1 << attributes) + (1 << (attributes | TRANSACTIONAL)) for attributes in self._usual)
         self._size_max = min(config.max_message_bytes, config.segment_bytes)
         self._future_ms = config.message_timestamp_after_max_ms
         self.roll_size = ALWAYS
@@ -315,10 +316,11 @@ class Staging:
         batches = run.stamp(first, leader_epoch)
         if run.idempotent:
             producers = self.producer_memory.states
-            for number, producer_id, epoch, sequence in run.producers():
+            for number, producer_id, epoch, sequence, is_open in run.producers():
                 _, offset, last, timestamp = batches[number]
                 producers.stage(
-                    producer_id, epoch, sequence, last - offset, offset, timestamp, False, now_ms, Origin.CLIENT
+                    *(producer_id, epoch, sequence, last - offset, offset, timestamp, is_open != 0, now_ms),
+                    Origin.CLIENT,
                 )
         self._batches += batches
         self._buffers.append(run.data())

@@ -154,15 +154,18 @@ class ProducerStates:
         self._known[producer_id] = new
         return None
 
-    def are_next(self, batches: Iterable[tuple[int, int, int, int]]) -> bool:
+    def are_next(self, batches: Iterable[tuple[int, int, int, int, int]]) -> bool:
         """Whether each batch goes on where its producer, by id, epoch and sequence, has ended; `stage` then takes them.
 
-        The first number of each is the caller's own. False also where a producer has two, or a transaction is open.
+        The first number of each is the caller's own; the last is 1 in a transaction, which is to be open, and 0 outside
+        of any, where none is. False also where a producer has two.
         """
         seen: set[int] = set()
-        for _, producer_id, epoch, sequence in batches:
+        for _, producer_id, epoch, sequence, is_open in batches:
             known = self._known.get(producer_id)
-            if known is None or producer_id in seen or known.epoch != epoch or known.first_offset_open >= 0:
+            if known is None or producer_id in seen or known.epoch != epoch:
+                return False
+            if (known.first_offset_open >= 0) != (is_open != 0):
                 return False
             if not known.batches or sequence != (known.batches[-1].last_sequence + 1) & SEQUENCE_MAX:
                 return False
