@@ -261,6 +261,11 @@ class Log:
         return self.producer_memory.states
 
     @property
+    def producers_at_hand(self) -> ProducerStates:
+        """The same; raises RollDue where a worker has to read them first."""
+        return rolling.producers_at_hand(self.staging)
+
+    @property
     def has_producers(self) -> bool:
         return self.producer_memory.has_any
 
