@@ -95,7 +95,6 @@ NOT_THERE: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
     (("group.remote.assignor",), "this client's groups assign by themselves (group.protocol=classic)"),
     (("share.",), "share groups are not there yet"),
     (("transaction.two.phase",), "detach() and finish() hand a transaction over to another process"),
-    (("transactional.id", "transaction."), "only producers have transactions"),
     (
         (
             *("interceptor.classes", "metric.reporters", "metrics.", "auto.include.jmx", "enable.metrics.push"),
