@@ -195,4 +195,3 @@ async def _partitions_by_producer(
             continue  # it has expired since it was listed
         found[one.producer_id] = described[one.transactional_id].partitions
     return found
-
