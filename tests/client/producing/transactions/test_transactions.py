@@ -25,7 +25,6 @@ from ottla.client.errors import (
     RecordTooLarge,
     TransactionAbortable,
     TransactionAborted,
-    TransactionTimedOut,
     WrongTransactionState,
 )
 from ottla.client.producing.producer import Producer
@@ -269,19 +268,6 @@ async def test_two_at_the_same_moment(bootstrap: str, topic: str, generation: in
     seen = await committed(bootstrap, topic)
     assert len(seen) == sum(done)
     assert len(set(seen)) == len(seen)
-
-
-async def test_a_transaction_that_was_open_for_too_long(bootstrap: str, topic: str, generation: int) -> None:
-    async with producing(bootstrap, generation, topic, transaction_timeout_ms=100) as producer:
-        await producer.begin()
-        await producer.send_and_wait(topic, b"slow")
-        await until_state(bootstrap, topic, "CompleteAbort")
-        with pytest.raises(TransactionTimedOut):
-            await producer.commit()
-        await producer.abort()
-    async with producing(bootstrap, generation, topic) as producer, producer.transaction():
-        await producer.send(topic, b"in time")
-    assert await committed(bootstrap, topic) == [b"in time"]
 
 
 async def test_a_time_out_over_the_brokers_limit(bootstrap: str, topic: str, generation: int) -> None:
