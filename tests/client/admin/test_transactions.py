@@ -76,7 +76,7 @@ async def test_a_producer_is_fenced_and_what_it_left_open_is_aborted(bootstrap: 
 
 
 async def test_one_that_hangs_is_found_and_ended(new_name: str) -> None:
-    """As brokers before KIP-890 let them arise: a batch comes behind its transaction's end, and no coordinator knows."""
+    """As brokers before KIP-890 let them arise: a batch comes behind its transaction's end."""
     partition = TopicPartition(new_name, 0)
     with InProcessBroker(properties={"transaction.partition.verification.enable": "false"}) as broker:
         await make_topic(broker.bootstrap, new_name)
