@@ -1,18 +1,25 @@
-"""The driver is killed at any moment: each row is in the tables once, and each bad record in the dead letters."""
+"""Drivers, executors and workers are killed at any moment: each row is in the tables once, each bad record in the dead
+letters.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 from tests.conftest import REPOSITORY
 from tests.pipeline.conftest import Pipeline
 from tests.spark.conftest import needs_java
-from tests.spark.processes import end_all
+from tests.spark.processes import descendants, end_all, python_workers
+from tests.spark.standalone import SPECULATION, ran_twice, standalone
 
 from ottla.pipeline.tables.log import TableLog
 
@@ -21,6 +28,7 @@ pytestmark = [needs_java, pytest.mark.xdist_group("spark")]
 TABLES = ("raw", "orders", "totals")
 #: A driver that shows nothing for so long hangs.
 SECONDS_MAX = 900.0
+ROUNDS = int(os.environ.get("OTTLA_SPARK_KILL_ROUNDS", "20"))
 FILE = """
 @table
 def raw():
@@ -46,6 +54,13 @@ class Rounds:
         pipeline.define(FILE.replace("BATCH", str(batch)))
         pipeline.send(*({"id": number, "amount": number % 10} for number in range(records)))
         self._log = pipeline.folder / "driver.txt"
+        self._spark = ["--master", "local[2]"]
+
+    def on(self, master: str, config: Mapping[str, str]) -> None:
+        """Elsewhere than in one process."""
+        self._spark = ["--master", master]
+        for name, value in config.items():
+            self._spark += ["--conf", f"{name}={value}"]
 
     def start(self) -> subprocess.Popen[bytes]:
         words = [
@@ -60,8 +75,7 @@ class Rounds:
         more = [
             "-b",
             self.pipeline.broker.bootstrap,
-            "--master",
-            "local[2]",
+            *self._spark,
             "--conf",
             "spark.sql.shuffle.partitions=2",
         ]
@@ -81,15 +95,25 @@ class Rounds:
     def versions(self) -> int:
         return sum(TableLog(self.pipeline.places.table(name)).state().version + 1 for name in TABLES)
 
-    def killed(self, after: int, seconds: float) -> None:
-        """Once the tables have so many versions more, and then a moment."""
-        wanted, give_up = self.versions() + after, time.monotonic() + SECONDS_MAX
+    def wait_for(self, more: int, process: subprocess.Popen[bytes]) -> None:
+        """Until the tables have so many versions more, or the driver has ended."""
+        wanted, give_up = self.versions() + more, time.monotonic() + SECONDS_MAX
+        while self.versions() < wanted and process.poll() is None:
+            assert time.monotonic() < give_up, self.log()
+            time.sleep(0.02)
+
+    def killed(self, after: int, seconds: float, others: Callable[[], list[int]] = list) -> None:
+        """Once the tables have so many versions more, and then a moment. Where there are `others`, one of them dies
+        first, and the driver when it has gone on without.
+        """
         process = self.start()
         try:
-            while self.versions() < wanted and process.poll() is None:
-                assert time.monotonic() < give_up, self.log()
-                time.sleep(0.02)
+            self.wait_for(after, process)
             time.sleep(seconds)
+            for one in random.sample(found := others(), min(1, len(found))):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(one, signal.SIGKILL)
+                self.wait_for(2, process)
         finally:
             end_all(process.pid)
             process.wait()
@@ -128,11 +152,40 @@ def test_a_driver_is_killed(pipeline: Pipeline) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_drivers_are_killed(pipeline: Pipeline) -> None:
-    seed = int(os.environ.get("OTTLA_SEED", "0")) or random.randrange(2**31)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
+    chance = seeded()
     rounds = Rounds(pipeline, records=2000, batch=50)
-    for _ in range(20):
+    for _ in range(ROUNDS):
         rounds.killed(after=chance.randrange(6), seconds=chance.random())
     rounds.to_the_end()
     rounds.check()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_executors_of_a_cluster_are_killed_with_speculation(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Two worker processes: a task that is slower than others runs a second time on the other's executor."""
+    chance = seeded()
+    rounds = Rounds(pipeline, records=2000, batch=50)
+    events = tmp_path / "events"
+    events.mkdir()
+    with standalone(tmp_path, workers=2) as (master, machines):
+        rounds.on(master, {**SPECULATION, "spark.eventLog.dir": events.as_uri()})
+
+        def executors() -> list[int]:
+            return [one for machine in machines for one in descendants(machine)[:1]]
+
+        def workers() -> list[int]:
+            return [one for machine in machines for one in python_workers(machine)]
+
+        for _ in range(ROUNDS):
+            others = chance.choice((executors, workers, list[int]))
+            rounds.killed(after=chance.randrange(4), seconds=chance.random(), others=others)
+        rounds.to_the_end()
+    rounds.check()
+    assert ran_twice(events)
+
+
+def seeded() -> random.Random:
+    seed = int(os.environ.get("OTTLA_SEED", "0")) or random.randrange(2**31)
+    print(f"seed {seed}")
+    return random.Random(seed)
