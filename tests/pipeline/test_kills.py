@@ -29,10 +29,13 @@ TABLES = ("raw", "orders", "totals")
 #: A driver that shows nothing for so long hangs.
 SECONDS_MAX = 900.0
 ROUNDS = int(os.environ.get("OTTLA_SPARK_KILL_ROUNDS", "20"))
+#: They make at least six versions: four of raw, one each of the others.
+RECORDS_A_ROUND = 100
+BATCH = 25
 FILE = """
 @table
 def raw():
-    return read_topic("TOPIC", maxOffsetsPerTrigger=BATCH)
+    return read_topic("TOPIC", maxOffsetsPerTrigger=TAKEN)
 
 @table
 @expect_or_drop("positive", "amount > 0")
@@ -46,15 +49,15 @@ def totals():
 
 
 class Rounds:
-    """One pipeline over one topic, started again after each kill."""
+    """One pipeline over one topic, which goes on from wherever a kill has left it."""
 
-    def __init__(self, pipeline: Pipeline, records: int, batch: int) -> None:
+    def __init__(self, pipeline: Pipeline, batch: int) -> None:
         self.pipeline = pipeline
-        self.records = records
-        pipeline.define(FILE.replace("BATCH", str(batch)))
-        pipeline.send(*({"id": number, "amount": number % 10} for number in range(records)))
+        self.records = 0
+        pipeline.define(FILE.replace("TAKEN", str(batch)))
         self._log = pipeline.folder / "driver.txt"
         self._spark = ["--master", "local[2]"]
+        self._running: subprocess.Popen[bytes] | None = None
 
     def on(self, master: str, config: Mapping[str, str]) -> None:
         """Elsewhere than in one process."""
@@ -62,23 +65,14 @@ class Rounds:
         for name, value in config.items():
             self._spark += ["--conf", f"{name}={value}"]
 
-    def start(self) -> subprocess.Popen[bytes]:
-        words = [
-            "pipeline",
-            "run",
-            str(self.pipeline.path),
-            "--folder",
-            self.pipeline.places.folder,
-            "--mode",
-            "catch-up",
-        ]
-        more = [
-            "-b",
-            self.pipeline.broker.bootstrap,
-            *self._spark,
-            "--conf",
-            "spark.sql.shuffle.partitions=2",
-        ]
+    def send(self, count: int) -> None:
+        ids = range(self.records, self.records + count)
+        self.pipeline.send(*({"id": number, "amount": number % 10} for number in ids))
+        self.records += count
+
+    def start(self, mode: str) -> subprocess.Popen[bytes]:
+        words = ["pipeline", "run", str(self.pipeline.path), "--folder", self.pipeline.places.folder, "--mode", mode]
+        more = ["-b", self.pipeline.broker.bootstrap, *self._spark, "--conf", "spark.sql.shuffle.partitions=2"]
         with self._log.open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "ottla", *words, *more],
@@ -95,31 +89,41 @@ class Rounds:
     def versions(self) -> int:
         return sum(TableLog(self.pipeline.places.table(name)).state().version + 1 for name in TABLES)
 
-    def wait_for(self, more: int, process: subprocess.Popen[bytes]) -> None:
-        """Until the tables have so many versions more, or the driver has ended."""
+    def goes_on(self, more: int) -> None:
+        """Until the tables have so many versions more; the run does not end meanwhile."""
+        assert self._running is not None
         wanted, give_up = self.versions() + more, time.monotonic() + SECONDS_MAX
-        while self.versions() < wanted and process.poll() is None:
+        while self.versions() < wanted:
+            assert self._running.poll() is None, self.log()
             assert time.monotonic() < give_up, self.log()
             time.sleep(0.02)
 
-    def killed(self, after: int, seconds: float, others: Callable[[], list[int]] = list) -> None:
-        """Once the tables have so many versions more, and then a moment. Where there are `others`, one of them dies
-        first, and the driver when it has gone on without.
+    def kill(self, after: int, seconds: float, others: Callable[[], list[int]]) -> str:
+        """Once there are so many versions more, and a moment later: one of the others, without which the run goes on,
+        or the driver, if there are none. Who it was.
         """
-        process = self.start()
-        try:
-            self.wait_for(after, process)
-            time.sleep(seconds)
-            for one in random.sample(found := others(), min(1, len(found))):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(one, signal.SIGKILL)
-                self.wait_for(2, process)
-        finally:
-            end_all(process.pid)
-            process.wait()
+        self.send(RECORDS_A_ROUND)
+        if self._running is None:
+            self._running = self.start("stream")
+        self.goes_on(after)
+        time.sleep(seconds)
+        found = others()
+        if not found:
+            self.end()
+            return "driver"
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(random.choice(found), signal.SIGKILL)
+        return "other"
+
+    def end(self) -> None:
+        if self._running is not None:
+            end_all(self._running.pid)
+            self._running.wait()
+            self._running = None
 
     def to_the_end(self) -> None:
-        process = self.start()
+        self.end()
+        process = self.start("catch-up")
         try:
             assert process.wait(SECONDS_MAX) == 0, self.log()
         finally:
@@ -143,9 +147,12 @@ class Rounds:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_driver_is_killed(pipeline: Pipeline) -> None:
-    rounds = Rounds(pipeline, records=60, batch=30)
-    rounds.killed(after=1, seconds=0)
-    rounds.to_the_end()
+    rounds = Rounds(pipeline, batch=30)
+    try:
+        rounds.kill(after=1, seconds=0, others=list)
+        rounds.to_the_end()
+    finally:
+        rounds.end()
     rounds.check()
 
 
@@ -153,19 +160,22 @@ def test_a_driver_is_killed(pipeline: Pipeline) -> None:
 @pytest.mark.timeout(7200)
 def test_drivers_are_killed(pipeline: Pipeline) -> None:
     chance = seeded()
-    rounds = Rounds(pipeline, records=2000, batch=50)
-    for _ in range(ROUNDS):
-        rounds.killed(after=chance.randrange(6), seconds=chance.random())
-    rounds.to_the_end()
+    rounds = Rounds(pipeline, batch=BATCH)
+    try:
+        for _ in range(ROUNDS):
+            rounds.kill(after=chance.randrange(6), seconds=chance.random(), others=list)
+        rounds.to_the_end()
+    finally:
+        rounds.end()
     rounds.check()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_executors_of_a_cluster_are_killed_with_speculation(pipeline: Pipeline, tmp_path: Path) -> None:
+def test_drivers_and_executors_of_a_cluster_are_killed_with_speculation(pipeline: Pipeline, tmp_path: Path) -> None:
     """Two worker processes: a task that is slower than others runs a second time on the other's executor."""
     chance = seeded()
-    rounds = Rounds(pipeline, records=2000, batch=50)
+    rounds = Rounds(pipeline, batch=BATCH)
     events = tmp_path / "events"
     events.mkdir()
     with standalone(tmp_path, workers=2) as (master, machines):
@@ -177,10 +187,14 @@ def test_executors_of_a_cluster_are_killed_with_speculation(pipeline: Pipeline, 
         def workers() -> list[int]:
             return [one for machine in machines for one in python_workers(machine)]
 
-        for _ in range(ROUNDS):
-            others = chance.choice((executors, workers, list[int]))
-            rounds.killed(after=chance.randrange(4), seconds=chance.random(), others=others)
-        rounds.to_the_end()
+        try:
+            for number in range(ROUNDS):
+                others: Callable[[], list[int]] = chance.choice((executors, workers, list))
+                died = rounds.kill(after=chance.randrange(1, 6), seconds=chance.random(), others=others)
+                print(f"round {number}: {died} ({others.__name__}), {rounds.versions()} versions")
+            rounds.to_the_end()
+        finally:
+            rounds.end()
     rounds.check()
     assert ran_twice(events)
 

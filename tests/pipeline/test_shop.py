@@ -113,6 +113,7 @@ def shop(
             cluster.communicate(timeout=SECONDS_MAX)
 
 
+@pytest.mark.slow
 def test_the_whole_example(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(STARTS) == len(PORTS)
     printed = {}

@@ -26,6 +26,9 @@ _NOT_IN_SPARK: Final = {
     "value.serializer": "values are bytes or text: encode the column by value_as",
 }
 
+#: What to change where no broker answers.
+BROKERS_AWAY: Final = "are these the brokers, and do they run? They come from the option kafka.bootstrap.servers"
+
 Settings = TypeVar("Settings", bound=ClientSettings)
 
 
