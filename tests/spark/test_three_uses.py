@@ -62,20 +62,20 @@ class Writer(threading.Thread):
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__()
-        self._bootstrap = bootstrap
-        self._stopped = threading.Event()
+        self._address = bootstrap
+        self._ends = threading.Event()
         self.count = 0
 
     def run(self) -> None:
-        with Producer(bootstrap_servers=self._bootstrap) as producer:
-            while not self._stopped.wait(0.2):
+        with Producer(bootstrap_servers=self._address) as producer:
+            while not self._ends.wait(0.5):
                 for _ in range(5):
                     producer.send(TOPIC, b"%d" % self.count, partition=self.count % PARTITIONS)
                     self.count += 1
                 producer.flush()
 
     def stop(self) -> None:
-        self._stopped.set()
+        self._ends.set()
         self.join()
 
 
@@ -111,7 +111,8 @@ def test_each_is_killed_and_the_others_go_on(clusters: tuple[InProcessBroker, In
         folder.mkdir()
 
     def stream() -> subprocess.Popen[bytes]:
-        return python("tests.spark.source.killed_driver", source.bootstrap, TOPIC, str(folders["stream"]))
+        words = (source.bootstrap, TOPIC, str(folders["stream"]), "local[2]", '{"records": "1000"}')
+        return python("tests.spark.source.killed_driver", *words)
 
     def batch() -> subprocess.Popen[bytes]:
         return python("tests.spark.batch_driver", source.bootstrap, TOPIC, "nightly", str(folders["batch"]))
@@ -126,32 +127,31 @@ def test_each_is_killed_and_the_others_go_on(clusters: tuple[InProcessBroker, In
             places = {TopicPartition(f"A.{TOPIC}", number): -1 for number in range(PARTITIONS)}
             return sum(one.offset for one in admin.list_offsets(places).values())
 
-    uses = [
-        Use("stream", stream, lambda: len(numbers(folders["stream"]))),
-        Use("batch", batch, lambda: len(numbers(folders["batch"]))),
-        Use("mirror", mirror, copied),
-    ]
     writer = Writer(source.bootstrap)
-    writer.start()
+    uses: list[Use] = []
     try:
+        writer.start()
+        uses.append(Use("stream", stream, lambda: len(numbers(folders["stream"]))))
+        uses.append(Use("batch", batch, lambda: len(numbers(folders["batch"]))))
+        uses.append(Use("mirror", mirror, copied))
         for victim in uses:
             others = [one for one in uses if one is not victim]
             for one in uses:
-                until(lambda one=one: one.done() > 0, f"{one.name} does something")  # type: ignore[misc]
+                until(lambda one=one: one.done() > 0, f"{one.name} does something")
             victim.kill()
             before = {one.name: one.done() for one in others}
             for one in others:
                 wanted = before[one.name] + RECORDS_MEANWHILE
-                until(lambda one=one, wanted=wanted: one.done() >= wanted, f"{one.name} goes on")  # type: ignore[misc]
+                until(lambda one=one, wanted=wanted: one.done() >= wanted, f"{one.name} goes on")
                 assert one.process.poll() is None, f"{one.name} has ended"
             stood = victim.done()
             victim.start()
-            until(lambda victim=victim, stood=stood: victim.done() > stood, f"{victim.name} is back")  # type: ignore[misc]
+            until(lambda victim=victim, stood=stood: victim.done() > stood, f"{victim.name} is back")
         writer.stop()
         for one in uses:
-            until(lambda one=one: one.done() >= writer.count, f"{one.name} has all")  # type: ignore[misc]
+            until(lambda one=one: one.done() >= writer.count, f"{one.name} has all")
         for group in ("group-of-orders", "nightly", "ottla-mirror.A->B"):
-            until(lambda group=group: committed(source.bootstrap, group) == writer.count, group)  # type: ignore[misc]
+            until(lambda group=group: committed(source.bootstrap, group) == writer.count, group)
     finally:
         if writer.is_alive():
             writer.stop()

@@ -52,6 +52,8 @@ class Planned:
 class Plan:
     """All flows of a file, as streams; `Backfill` plans them as frames without streams."""
 
+    keeps_bad_rows = True
+
     def __init__(self, spark: Any, file: PipelineFile, places: Places, kafka: dict[str, str]) -> None:
         self.spark = spark
         self.file = file

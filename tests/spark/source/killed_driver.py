@@ -3,7 +3,7 @@
     python -m tests.spark.source.killed_driver BOOTSTRAP TOPIC FOLDER [all] [MASTER [JSON]]
 
 A batch that is written again replaces its file, so what is read twice after a restart must be the same. With `all` it
-reads what there is and ends. MASTER is Spark's, and JSON its properties.
+reads what there is and ends. MASTER is Spark's, and JSON its properties, and how many records a batch has (`records`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import ottla.spark
 
 
 def main(bootstrap: str, topic: str, folder: str, everything: bool, master: str, config: dict[str, str]) -> None:
+    records = config.pop("records", "40")
     os.environ["PYSPARK_PYTHON"], os.environ["SPARK_LOCAL_IP"] = sys.executable, "127.0.0.1"
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false").config(map=config)
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
@@ -36,7 +37,9 @@ def main(bootstrap: str, topic: str, folder: str, everything: bool, master: str,
         print("batch", batch, len(numbers), flush=True)
 
     stream = spark.readStream.format("ottla").option("kafka.bootstrap.servers", bootstrap)
-    stream = stream.option("subscribe", topic).option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 40)
+    stream = (
+        stream.option("subscribe", topic).option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", records)
+    )
     stream = stream.option("kafka.group.id", f"group-of-{topic}")
     trigger = {"availableNow": True} if everything else {"processingTime": "0 seconds"}
     writer = stream.load().writeStream.option("checkpointLocation", f"{folder}/checkpoint").trigger(**trigger)
