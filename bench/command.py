@@ -26,6 +26,7 @@ from bench import (
     machine,
     native,
     spark_reading,
+    spark_start,
     spark_writing,
     throughput,
 )
@@ -46,6 +47,7 @@ def every_scenario() -> list[Scenario]:
         *arrow.shared_scenarios(),
         spark_reading.SparkReading(),
         spark_writing.SparkWriting(),
+        spark_start.SparkPipelineStart(),
         *groups.shared_scenarios(),
         *lifecycle.scenarios(),
         *groups.scenarios(),
