@@ -99,15 +99,8 @@ PLANTED: Final = (
     Planted(control.partition_epoch_ignored, "late answers", _one("MaximalIsr"), 2),
 )
 
-#: Planted as the others, and not found: behind each stands another defence. What a fetcher takes of an old answer, or
-#: what a leader that is not fenced gives, the next request's last leader epoch gives away; batches of a later term are
-#: that leader's own; a broker that comes back sets old topics aside before it can be given new ones.
-NOT_FOUND_YET: Final = (
-    Planted(replication.later_terms_taken, "late answers", _one("LogMatching") | LACKING, 1),
-    Planted(replication.unfenced_fetches, "unclean terms", LACKING, 1),
-    Planted(replication.old_answers_taken, "late answers", HISTORY, 1),
-    Planted(control.strangers_taken_for_ours, "recreated", HISTORY, 1),
-)
+#: Planted as the others, and not found: a broker that comes back sets old topics aside before it can be given new ones.
+NOT_FOUND_YET: Final = (Planted(control.strangers_taken_for_ours, "recreated", HISTORY, 1),)
 
 
 def found_by(planted: Planted, seed: int) -> str | None:
