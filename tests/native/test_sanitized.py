@@ -34,7 +34,7 @@ for name in names:
 asked = [f"{tests}/test_{name}.py" for name in names]
 sys.exit(pytest.main([*asked, "-p", "no:cacheprovider", "-p", "no:xdist", *options]))
 """
-NAMES = ("batches", "columns", "dumped", "fetch_lane", "followed", "keys", "lane", "records")
+NAMES = ("batches", "columns", "dumped", "fetch_lane", "followed", "indexed", "keys", "lane", "records")
 
 
 def libraries(compiler: str) -> list[str]:

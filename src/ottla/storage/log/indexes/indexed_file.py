@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Self
 from ottla.storage.errors import BadBatch, DamagedIndex
 from ottla.storage.formats.names import INDEX, TIME_INDEX
 from ottla.storage.log.batch_walk import read_header, walk
+from ottla.storage.log.indexes.index_pieces import gone_through
 from ottla.storage.log.indexes.index_writes import BesideWrite, IndexWrite
 from ottla.storage.log.indexes.offset_index import ENTRY_SIZE, OffsetIndex
 from ottla.storage.log.indexes.offset_lookup import BatchPlace, IndexedBatches, place_of
@@ -23,6 +24,8 @@ from ottla.storage.log.indexes.time_index import TimeIndex
 
 #: A timestamp that has not been looked for yet.
 UNKNOWN: Final = -2
+#: An index has 31 bits for an offset: Kafka has them with signs.
+RELATIVE_MAX: Final = 2**31 - 1
 #: An offset index may end so far before its log does, besides its interval: the interval may once have been another.
 TAIL_BYTES: Final = 1 << 20
 
@@ -38,7 +41,15 @@ class CutTail(NamedTuple):
 
 
 class IndexedFile(SegmentFile):
-    __slots__ = ("_damage", "_max_timestamp", "_max_timestamp_offset", "_offsets", "_since_index", "_times")
+    __slots__ = (
+        "_damage",
+        "_made_to",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_offsets",
+        "_since_index",
+        "_times",
+    )
 
     def __init__(self, around: LogContext, base_offset: int, size: int, *, sealed: bool, suffix: str = "") -> None:
         super().__init__(around, base_offset, size, sealed=sealed, suffix=suffix)
@@ -50,8 +61,8 @@ class IndexedFile(SegmentFile):
         self._max_timestamp_offset = -1
         #: Where no index can be made of the log file, which is damaged there; None: nobody has met such a place.
         self._damage: BadBatch | None = None
-
-    # -- the file
+        #: Of a twin that has made the indexes anew: behind the offsets that they cover; -1 of all others.
+        self._made_to = -1
 
     @property
     def is_open(self) -> bool:
@@ -142,17 +153,34 @@ class IndexedFile(SegmentFile):
         self.around.warn(reason)
         index = self.forget_indexes()
         try:
-            for position, header in walk(self.file, 0, self.size):
-                self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
+            next_offset = self._go_through(index)
         except BadBatch as damage:
             self._damage = damage
             self._offsets, self._times, self._since_index, self._max_timestamp, self._max_timestamp_offset = before
             raise
+        self._made_to = next_offset
         if self.sealed and self.next_suffix is None:
             # In vain on a full disk; the one in memory serves all the same.
             with suppress(OSError):
                 self.write_indexes()
         return index
+
+    def _go_through(self, index: OffsetIndex) -> int:
+        """Adds all batches to indexes that are empty; returns the offset behind the last. Raises BadBatch."""
+        times = self._times
+        assert times is not None
+        interval = self.around.index_interval_bytes
+        begun = gone_through(self.file, self.size, self.base_offset, interval, index, times)
+        start, next_offset, self._since_index, self._max_timestamp, self._max_timestamp_offset = begun
+        for position, header in walk(self.file, start, self.size):
+            if not next_offset <= header.base_offset <= header.last_offset <= self.base_offset + RELATIVE_MAX:
+                raise BadBatch(
+                    position,
+                    f"its offsets {header.base_offset} to {header.last_offset} cannot follow {next_offset - 1}",
+                )
+            self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
+            next_offset = header.next_offset
+        return next_offset
 
     def load_indexes(self) -> OffsetIndex:
         """Both as they are on disk, for recovery; raises DamagedIndex."""
@@ -172,11 +200,22 @@ class IndexedFile(SegmentFile):
 
     # -- what workers do
 
+    def follow(self, other: Self) -> None:
+        """Of a twin, before its worker begins: the other's indexes, which another worker may have made anew by now."""
+        if other._offsets is not None and self.size <= other.size:
+            self._offsets, self._times = other._offsets, other._times
+        self._damage = self._damage or other._damage
+
     def adopt(self, twin: Self) -> None:
-        """Takes over what a worker has loaded for it, where nobody has loaded it here meanwhile."""
-        if self.size != twin.size:
+        """Takes over what a worker has loaded for it, where nobody has loaded it here meanwhile. It was not cut since
+        the twin was made, but may have been written to."""
+        if self.size < twin.size:
             return
         self._damage = self._damage or twin._damage
+        if self._offsets is not None and twin._made_to >= 0:
+            self._take_over(twin)
+        if self.size != twin.size:
+            return
         if self._offsets is None and twin._offsets is not None:
             self._offsets, self._since_index = twin._offsets, twin._since_index
         if self._times is None and twin._times is not None:
@@ -188,6 +227,23 @@ class IndexedFile(SegmentFile):
         if self.is_open:
             self.used = True
             self._note_open()
+
+    def _take_over(self, twin: Self) -> None:
+        """The indexes that a worker has made anew; of what was written since it began, the entries are here."""
+        offsets, times, old = twin._offsets, twin._times, self._times or TimeIndex()
+        assert offsets is not None
+        assert times is not None
+        assert self._offsets is not None
+        behind = bisect_left(self._offsets.positions, twin.size)
+        for relative, position in zip(self._offsets.offsets[behind:], self._offsets.positions[behind:], strict=True):
+            offsets.append(relative, position)
+        behind = bisect_left(old.offsets, twin._made_to - self.base_offset)
+        for timestamp, relative in zip(old.timestamps[behind:], old.offsets[behind:], strict=True):
+            times.append_if_later(timestamp, relative)
+        if self._max_timestamp_offset < twin._made_to or self._max_timestamp <= twin._max_timestamp:
+            self._max_timestamp, self._max_timestamp_offset = twin._max_timestamp, twin._max_timestamp_offset
+        self._offsets, self._times = offsets, times
+        self._since_index = self.size - (offsets.positions[-1] if offsets.positions else 0)
 
     def tail_before(self, position: int, end_offset: int) -> CutTail:
         """What stands behind the last index entry, were the file cut at `position`, where `end_offset` begins."""
@@ -303,11 +359,10 @@ class IndexedFile(SegmentFile):
         for write in writes:
             if not isinstance(write, IndexWrite):
                 continue
-            end = write.position + len(write.data)
             if write.path == self.path(INDEX) and self._offsets is not None:
-                self._offsets.persisted = max(self._offsets.persisted, min(end // ENTRY_SIZE, len(self._offsets)))
+                _note_written(self._offsets, ENTRY_SIZE, write)
             elif write.path == self.path(TIME_INDEX) and self._times is not None:
-                self._times.persisted = max(self._times.persisted, min(end // TIME_ENTRY_SIZE, len(self._times)))
+                _note_written(self._times, TIME_ENTRY_SIZE, write)
 
     def write_beside(self, kind: str, data: bytes, position: int) -> None:
         self.write_at(self.path(kind), data, position)
@@ -341,14 +396,15 @@ class IndexedFile(SegmentFile):
         return any(self._file.is_cold(size, position) for position, size in self.read_by_locate(offset))
 
     def locate_unmended(self, offset: int) -> BatchPlace | None:
-        """As `locate` with the indexes in memory, for a caller that must not wait while damaged ones are made anew:
-        those of a sealed segment are let go of, for a worker to do that. Raises DamagedIndex and BadBatch."""
+        """As `locate` with the indexes in memory, for a caller that must not wait while damaged ones are made anew: a
+        worker does that. Those of a sealed segment are let go of. Raises DamagedIndex and BadBatch."""
         try:
             return self._indexed(self.offsets).find(offset)
         except DamagedIndex:
-            if self._damage is not None or not self.sealed:
+            if self._damage is not None:
                 return self.locate(offset)
-            self._offsets = self._times = None
+            if self.sealed:
+                self._offsets = self._times = None
             raise
 
     def read_by_locate(self, offset: int) -> list[tuple[int, int]]:
@@ -378,3 +434,10 @@ class IndexedFile(SegmentFile):
                 else:
                     self._max_timestamp = self._max_timestamp_offset = -1
         return self._max_timestamp, self._max_timestamp_offset
+
+
+def _note_written(index: OffsetIndex | TimeIndex, entry_size: int, write: IndexWrite) -> None:
+    """One that was made anew meanwhile has nothing in the file yet: what was written was of another."""
+    if write.position <= index.persisted * entry_size:
+        end = write.position + len(write.data)
+        index.persisted = max(index.persisted, min(end // entry_size, len(index)))

@@ -1,4 +1,4 @@
-"""The log file of a segment: where it lies, how much of it is whole and on the medium, and whether it is open."""
+"""A segment's log file: opened when it is first needed, under one of two names, and how much of it is on the medium."""
 
 from __future__ import annotations
 
@@ -26,7 +26,16 @@ class LogContext(NamedTuple):
 
 class SegmentFile:
     __slots__ = (
-        *("_file", "_noted", "around", "base_offset", "next_suffix", "sealed", "size", "suffix", "synced", "used"),
+        "_file",
+        "_noted",
+        "around",
+        "base_offset",
+        "next_suffix",
+        "sealed",
+        "size",
+        "suffix",
+        "synced",
+        "used",
     )
 
     def __init__(self, around: LogContext, base_offset: int, size: int, *, sealed: bool, suffix: str = "") -> None:
@@ -79,14 +88,15 @@ class SegmentFile:
         return self._file
 
     @property
-    def is_open(self) -> bool:
-        return self._file is not None
-
-    @property
     def is_clean(self) -> bool:
         return self.synced == self.size
 
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None
+
     def release_files(self) -> None:
+        """Others are to be opened, and there are as many as may be."""
         self._noted = False
         self.close()
 
