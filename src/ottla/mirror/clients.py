@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final, Self
 
 from ottla.client.admin.admin import Admin
+from ottla.client.consuming.assignment import FetchedBatches
 from ottla.client.consuming.consumer import Consumer
-from ottla.client.errors import KafkaError
+from ottla.client.errors import KafkaError, NoOffset
 from ottla.client.producing.producer import Producer
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.listed_offset import EARLIEST, LATEST
@@ -17,7 +19,7 @@ from ottla.client.wire.world import ClientPorts
 from ottla.logs import logger
 from ottla.mirror.journal import Journal, compacted_topic
 from ottla.mirror.pairs import Pair
-from ottla.mirror.partition import CopyWorld
+from ottla.mirror.partition import CopyWorld, PartitionCopy
 from ottla.mirror.properties import FlowSettings
 from ottla.mirror.record_forms import NONCE_END, OffsetSync
 from ottla.mirror.topics import TopicFollower
@@ -27,6 +29,8 @@ from ottla.model import TopicPartition
 _MIRRORS_IDS: Final = 1 << 62
 #: A fetch that waits for partitions whose copies are at the end holds up the others of its broker.
 FETCH_WAIT_MS: Final = 100
+#: A wait for something to be fetched; then the group is attended to again.
+POLL_MS: Final = 1_000
 #: New partitions are noticed as new topics are, but within a minute at least, as they carry a topic's new records.
 METADATA_MS_MAX: Final = 60_000
 
@@ -118,6 +122,30 @@ class FlowClients:
             follow=self.follower.follow,
             pause_ms=backoff.pause_ms,
         )
+
+    def copy_of(self, tp: TopicPartition) -> TopicPartition:
+        return TopicPartition(self.settings.policy.remote_topic(tp.topic), tp.partition)
+
+    async def feed(self, copies: Mapping[TopicPartition, PartitionCopy]) -> FetchedBatches | None:
+        """Hands a copy what was fetched for it, if anything is within a second; returns that."""
+        try:
+            fetched = await self.reader.poll_batches(timeout_ms=POLL_MS)
+        except KafkaError as error:
+            await self._reading_failed(error, copies)
+            return None
+        copy = None if fetched is None else copies.get(fetched.partition)
+        if fetched is not None and copy is not None and not copy.offer(fetched):
+            self.reader.pause(fetched.partition)
+        return fetched
+
+    async def _reading_failed(self, error: KafkaError, copies: Mapping[TopicPartition, PartitionCopy]) -> None:
+        copy = copies.get(getattr(error, "partition", None))  # type: ignore[arg-type]  # of some errors only
+        if copy is not None and not isinstance(error, NoOffset):
+            self.reader.pause(copy.tp)
+            copy.source_failed(error)
+            return
+        self._log.warning_limited("the source cannot be read", why=str(error))
+        await asyncio.sleep(self.copy_world.pause_ms(1) / 1000)
 
     async def write_sync(self, tp: TopicPartition, last: Pair) -> None:
         """Says for MirrorMaker 2's clients where the last record of a copy lies, if that is asked for."""

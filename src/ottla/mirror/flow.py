@@ -12,12 +12,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.client.consuming.group.listener import RebalanceListener
-from ottla.client.errors import CommitFailed, KafkaError, NoOffset
+from ottla.client.errors import CommitFailed, KafkaError
 from ottla.client.wire.listed_offset import LATEST
 from ottla.client.wire.offsets import list_offsets
 from ottla.client.wire.world import ClientPorts, real_world
 from ottla.logs import logger
-from ottla.mirror.clients import FlowClients
+from ottla.mirror.clients import POLL_MS, FlowClients
 from ottla.mirror.groups import GroupFollower
 from ottla.mirror.partition import PartitionCopy
 from ottla.mirror.properties import FlowSettings
@@ -30,8 +30,6 @@ NOTE_SECONDS: Final = 5.0
 AGAIN_SECONDS: Final = 5.0
 #: A member that gives partitions up waits so long for what is on its way: others would wait for it.
 DRAIN_SECONDS_MAX: Final = 10.0
-#: A wait for something to be fetched; then the group is attended to again.
-POLL_MS: Final = 1_000
 
 
 class PartitionLag(NamedTuple):
@@ -47,7 +45,7 @@ class Flow:
     def __init__(self, settings: FlowSettings, *, world: ClientPorts | None = None) -> None:
         self.settings = settings
         self.policy = settings.policy
-        self.group = f"ottla-mirror.{settings.name}"
+        self.group = settings.own_group
         self._world = world or real_world()
         self._log = logger("mirror").bind(flow=settings.name)
         self.copies: dict[TopicPartition, PartitionCopy] = {}
@@ -155,23 +153,7 @@ class Flow:
             if not self._topics:
                 await asyncio.sleep(POLL_MS / 1000)
                 continue
-            try:
-                fetched = await self.reader.poll_batches(timeout_ms=POLL_MS)
-            except KafkaError as error:
-                await self._reading_failed(error)
-                continue
-            copy = None if fetched is None else self.copies.get(fetched.partition)
-            if fetched is not None and copy is not None and not copy.offer(fetched):
-                self.reader.pause(fetched.partition)
-
-    async def _reading_failed(self, error: KafkaError) -> None:
-        copy = self.copies.get(getattr(error, "partition", None))  # type: ignore[arg-type]  # of some errors only
-        if copy is not None and not isinstance(error, NoOffset):
-            self.reader.pause(copy.tp)
-            copy.source_failed(error)
-            return
-        self._log.warning_limited("the source cannot be read", why=str(error))
-        await asyncio.sleep(self._copy_world.pause_ms(1) / 1000)
+            await self._clients.feed(self.copies)
 
     def begin(self, partitions: Sequence[TopicPartition]) -> None:
         """The group gave this process these partitions, or has none for it."""
@@ -198,8 +180,7 @@ class Flow:
         for tp, journal in journals.items():
             if tp not in held or tp in self.copies:
                 continue
-            target = TopicPartition(self.policy.remote_topic(tp.topic), tp.partition)
-            copy = self.copies[tp] = PartitionCopy(tp, target, journal, self._copy_world)
+            copy = self.copies[tp] = PartitionCopy(tp, self._clients.copy_of(tp), journal, self._copy_world)
             self._tasks[tp] = asyncio.get_running_loop().create_task(self._watched(copy))
 
     async def _watched(self, copy: PartitionCopy) -> None:
