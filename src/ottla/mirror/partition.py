@@ -42,7 +42,7 @@ from ottla.protocol.generated.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from ottla.records.errors import RecordError, UnsupportedMagic
+from ottla.records.errors import RecordError
 
 log_event = logger("mirror")
 #: Produce names topics by their ids from this version on.
@@ -158,7 +158,7 @@ class PartitionCopy:
             except CopyStopped as stop:
                 self.stopped = str(stop)
             except RecordError as error:
-                self.stopped = self._unreadable(error)
+                self.stopped = f"{self.tp} at offset {self._read}: the source has what cannot be read: {error}"
             except KafkaError as error:
                 if error.code in _FINAL:
                     self.stopped = f"{self.target}: the target refuses what follows {self._read} of {self.tp}: {error}"
@@ -173,11 +173,6 @@ class PartitionCopy:
         log_event.warning_limited("a partition is placed again", str(self.tp), partition=self.tp, why=str(error))
         self._world.target.request_update()
         await asyncio.sleep(self._world.pause_ms(self._failures) / 1000)
-
-    def _unreadable(self, error: RecordError) -> str:
-        if isinstance(error, UnsupportedMagic):
-            return f"{self.tp} at offset {self._read}: {error}; such records are copied by `ottla log import`"
-        return f"{self.tp} at offset {self._read}: the source has what cannot be read: {error}"
 
     # Place
 
