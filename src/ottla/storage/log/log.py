@@ -293,6 +293,12 @@ class Log:
         memory = self.producer_memory
         return None if memory.knows_of_none else self._within(memory.states.first_unstable(high_watermark))
 
+    def committed_to(self, high_watermark: int) -> None:
+        """The high watermark has moved."""
+        producers = self.producer_memory.loaded
+        if producers is not None:
+            producers.committed_to(high_watermark)
+
     def _within(self, offset: int | None) -> int | None:
         """Records of an open transaction may be deleted."""
         return offset if offset is None or offset >= self.places.start_offset else self.places.start_offset
