@@ -156,6 +156,7 @@ def test_what_was_not_written_goes_to_the_leader_of_that_moment() -> None:
     async def scene(room: Room) -> None:
         room.send(1, A, C)
         await room.asked(2)
+        assert [broker for broker, _ in room.brokers.asked] == [ONE, TWO]
         room.brokers.answer(1)
         room.leaders[A] = TWO
         room.brokers.answer(0, a=ErrorCode.NOT_LEADER_OR_FOLLOWER)

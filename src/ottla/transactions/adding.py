@@ -9,9 +9,9 @@ from ottla.transactions.asked import ProducerPartitions, Verified
 from ottla.transactions.states import ENDING, IDLE, TransactionEvent, TransactionStatus, after
 from ottla.transactions.transaction import Transaction
 
-#: Of one transaction: all of them are written with each one that is added, and have their leaders looked up when it ends,
-#: which takes some milliseconds for so many. Kafka has the size of a record for a bound, some 200,000, and answers the
-#: same beyond it.
+#: Of one transaction: all of them are written with each one that is added, and have their leaders looked up when it
+#: ends, which takes some milliseconds for so many. Kafka's bound is the size of a record, some 200,000, and its answer
+#: beyond that is the same.
 PARTITIONS_MAX: Final = 10_000
 
 

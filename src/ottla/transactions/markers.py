@@ -142,7 +142,7 @@ class MarkerLines:
     def _route(self, sending: _Sending, partitions: Iterable[TopicPartition]) -> None:
         gone: list[TopicPartition] = []
         is_unknown = False
-        for tp in partitions:
+        for tp in sorted(partitions):
             leader = self._leader_of(tp)
             if leader is None:
                 is_unknown = True
@@ -267,7 +267,8 @@ def _taken(line: _Line) -> dict[_Sending, set[TopicPartition]]:
             batch[sending] = waiting
             del line.waiting[sending]
         else:
-            batch[sending] = {waiting.pop() for _ in range(room)}
+            batch[sending] = set(sorted(waiting)[:room])
+            waiting -= batch[sending]
         room -= len(batch[sending])
     return batch
 

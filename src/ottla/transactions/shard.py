@@ -36,7 +36,7 @@ from ottla.transactions.ending import completed, ended, fenced
 from ottla.transactions.expiring import Expiry
 from ottla.transactions.initialising import initialised
 from ottla.transactions.markers import MarkerLines, TransactionEnd
-from ottla.transactions.records import read_key, read_value, transaction_key
+from ottla.transactions.records import read_key, read_short_value, read_value, transaction_key
 from ottla.transactions.state import Counts, Done, ShardState, TransactionalId
 from ottla.transactions.states import ENDING, TransactionStatus
 from ottla.transactions.transaction import EPOCH_A_TRANSACTION, Transaction, Wanted
@@ -256,25 +256,31 @@ class TransactionShard:
     # Loading.
 
     def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int) -> None:
-        at_once(self._replay(key, value, offset))
+        try:
+            self._found(read_key(key), key, None if value is None else read_short_value(value))
+        except DecodeError as fault:
+            self._passed_over(offset, fault)
 
     def replay_long(self, key: bytes | None, value: bytes, offset: int) -> Steps[None]:
-        return self._replay(key, value, offset)
-
-    def _replay(self, key: bytes | None, value: bytes | None, offset: int) -> Steps[None]:
         try:
             transactional_id = read_key(key)
-            then = None if value is None else (yield from read_value(value))
+            then = yield from read_value(value)
         except DecodeError as fault:
-            log_event.warning_limited(
-                f"a record of {self.topic} was skipped",
-                str(self.partition),
-                interval_s=1.0,
-                partition=self.partition,
-                offset=offset,
-                reason=str(fault),
-            )
-            return
+            self._passed_over(offset, fault)
+        else:
+            self._found(transactional_id, key, then)
+
+    def _passed_over(self, offset: int, fault: DecodeError) -> None:
+        log_event.warning_limited(
+            f"a record of {self.topic} was skipped",
+            str(self.partition),
+            interval_s=1.0,
+            partition=self.partition,
+            offset=offset,
+            reason=str(fault),
+        )
+
+    def _found(self, transactional_id: str, key: bytes | None, then: Transaction | None) -> None:
         ids, counts = self.state.ids, self.state.counts
         known = ids.get(transactional_id)
         if then is None:
