@@ -67,7 +67,9 @@ def test_what_is_not_committed_counts_nowhere() -> None:
     answer = world.asks_add(producer, A)
     assert world.verify(producer, A) == [ErrorCode.TRANSACTION_ABORTABLE]
     assert world.add(producer, A) is CONCURRENT
-    assert world.end(producer).error is CONCURRENT
+    for version in (0, 2):
+        assert world.end(producer, version=version).error is CONCURRENT
+        assert world.end(producer, version=version, commit=False).error is CONCURRENT
     assert world.init().error is CONCURRENT
     world.journal.commit()
     assert answer.value is NONE
@@ -418,6 +420,15 @@ def test_an_open_transaction_has_what_is_left_of_its_time_after_a_load() -> None
     world.advance(TIMEOUT_MS // 2 - 1)
     assert world.status is S.ONGOING
     world.advance(world.config.transactions.abort_check_interval_ms + 1)
+    assert world.status is S.PREPARE_ABORT
+
+
+def test_a_load_after_the_clock_was_set_back() -> None:
+    world = World()
+    ongoing(world)
+    world.clock.set_by_ms = -30 * 24 * HOUR_MS
+    world.move_over()
+    world.advance(TIMEOUT_MS + world.config.transactions.abort_check_interval_ms)
     assert world.status is S.PREPARE_ABORT
 
 

@@ -251,7 +251,14 @@ class TransactionShard:
 
     def _completed(self, changed: TransactionalId, now: Now, error: ErrorCode) -> None:
         if error and changed.written is None and not self.state.is_over:
-            self.timers.set(("complete", changed.id), now.monotonic_ms + RETRY_MS, partial(self._complete, changed))
+            self.state.counts.unwritten += 1
+            self.timers.set(
+                ("complete", changed.id), now.monotonic_ms + RETRY_MS, partial(self._complete_again, changed)
+            )
+
+    def _complete_again(self, changed: TransactionalId, now: Now) -> None:
+        self.state.counts.unwritten -= 1
+        self._complete(changed, now)
 
     # Loading.
 
@@ -339,6 +346,7 @@ class TransactionShard:
 
     def unload(self, error: ErrorCode, now: Now) -> None:
         self.state.is_over = True
+        self.state.counts.unwritten -= sum(("complete", each) in self.timers for each in self.state.ids)
         self._shared.markers.forget(self)
         self._shared.beside(self._let_go(self.timers.clear()))
 
