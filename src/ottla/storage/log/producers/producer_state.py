@@ -303,7 +303,10 @@ class ProducerStates:
 
     def is_verified(self, producer_id: int, epoch: int, verification: Verification) -> bool:
         """Whether neither a marker nor a batch has come since the question."""
-        return self._verifications.of(producer_id) is verification or self.has_open(producer_id, epoch)
+        return self.remembers(producer_id, verification) or self.has_open(producer_id, epoch)
+
+    def remembers(self, producer_id: int, verification: Verification) -> bool:
+        return self._verifications.of(producer_id) is verification
 
     @property
     def staged(self) -> bool:
