@@ -36,8 +36,8 @@ def added(
     is_ongoing = known.status is TransactionStatus.ONGOING
     if is_ongoing and asked.partitions <= known.partitions:
         return ErrorCode.NONE
-    partitions = known.partitions | asked.partitions
-    if len(partitions) > PARTITIONS_MAX:
+    partitions = known.partitions if len(asked.partitions) > PARTITIONS_MAX else known.partitions | asked.partitions
+    if max(len(partitions), len(asked.partitions)) > PARTITIONS_MAX:
         return ErrorCode.UNKNOWN_SERVER_ERROR
     return known._replace(
         status=after(known.status, TransactionEvent.ADD),
