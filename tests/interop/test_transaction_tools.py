@@ -17,7 +17,7 @@ from tests.interop.conftest import create_topic, new_broker
 from tests.interop.group_wire import Peer
 from tests.interop.transaction_answers import PROPERTIES
 
-pytestmark = [pytest.mark.xdist_group("kafka-tools")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
 
 RECORDS = 400
 ID = "performance"
