@@ -55,12 +55,13 @@ def test_readers_of_committed_records_see_a_transaction_when_its_marker_is_commi
     assert client.produce(b"a", topic).base_offset == 0
     produce(peer, batch(b"plain", timestamp=time.time_ns() // 1_000_000), topic=topic)
     assert committed(peer, topic) == []
-    assert list_offset(peer, LATEST, topic).offset == 2
+    assert [list_offset(peer, LATEST, topic, isolation_level=level).offset for level in (0, COMMITTED)] == [2, 0]
     assert client.produce(b"b", topic).base_offset == 2
     assert client.end(commits=True) == 0
     until(lambda: len(committed(peer, topic)) == 4)
     # The last one is the marker.
     assert committed(peer, topic)[:3] == [b"a", b"plain", b"b"]
+    assert list_offset(peer, LATEST, topic, isolation_level=COMMITTED).offset == 4
 
 
 def test_a_transaction_is_open_until_its_own_marker(peer: Peer, topic: str, begun: Begun) -> None:
