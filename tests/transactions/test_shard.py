@@ -109,13 +109,6 @@ def test_wrong_producers() -> None:
     assert world.verify((producer_id, epoch), A, name="other") == [MAPPING]
 
 
-@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
-def test_time_outs_over_the_limit(timeout_ms: int) -> None:
-    world = World()
-    assert world.init(timeout_ms=timeout_ms).error is ErrorCode.INVALID_TRANSACTION_TIMEOUT
-    assert not world.shard.state.ids
-
-
 def test_more_partitions_than_a_transaction_may_have() -> None:
     world = World()
     producer = producer_of(world.init())
@@ -302,6 +295,17 @@ def test_a_transaction_that_goes_on_is_aborted_by_its_begin_and_the_next_one_by_
     assert world.add(producer, B) is NONE
     assert world.status is S.ONGOING
     world.advance(TIMEOUT_MS // 2)
+    assert world.status is S.PREPARE_ABORT
+
+
+def test_a_shorter_time_out_than_the_one_before() -> None:
+    world = World()
+    producer = ongoing(world)
+    world.end(producer)
+    world.sent.written()
+    producer = producer_of(world.init(timeout_ms=1_000))
+    world.add(producer, A)
+    world.advance(1_000 + world.config.transactions.abort_check_interval_ms)
     assert world.status is S.PREPARE_ABORT
 
 

@@ -82,9 +82,6 @@ class TransactionShard:
     # Producers.
 
     def init_producer_id(self, now: Now, asked: ProducerInit, reply: Reply[ProducerAnswer]) -> None:
-        if not 0 < asked.timeout_ms <= self.state.settings().timeout_ms_max:
-            reply(ProducerAnswer(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
-            return
         self._init(now, asked, reply, None)
 
     def _init(self, now: Now, asked: ProducerInit, reply: Reply[ProducerAnswer], fresh_id: int | None) -> None:
@@ -198,11 +195,12 @@ class TransactionShard:
             self._open(changed, now, then.timeout_ms)
 
     def _open(self, changed: TransactionalId, now: Now, left_ms: int) -> None:
-        """Looks at a transaction when its time is over. A timer that is set for an earlier one is left as it is."""
+        """Looks at a transaction when its time is over. A timer of an earlier one goes off first and is set again."""
         changed.deadline_ms = now.monotonic_ms + left_ms
-        timer = ("deadline", changed.id)
-        if timer not in self.timers:
-            self.timers.set(timer, self._look_at(changed.deadline_ms), partial(self._check_deadline, changed))
+        timer, look_at_ms = ("deadline", changed.id), self._look_at(changed.deadline_ms)
+        set_for_ms = self.timers.when_ms(timer)
+        if set_for_ms is None or set_for_ms > look_at_ms:
+            self.timers.set(timer, look_at_ms, partial(self._check_deadline, changed))
 
     def _look_at(self, deadline_ms: int) -> int:
         """As Kafka, which looks once in an interval: what is overdue then is ended together."""
@@ -346,7 +344,8 @@ class TransactionShard:
 
     def unload(self, error: ErrorCode, now: Now) -> None:
         self.state.is_over = True
-        self.state.counts.unwritten -= sum(("complete", each) in self.timers for each in self.state.ids)
+        if self.state.counts.unwritten:
+            self.state.counts.unwritten -= sum(("complete", each) in self.timers for each in self.state.ids)
         self._shared.markers.forget(self)
         self._shared.beside(self._let_go(self.timers.clear()))
 
