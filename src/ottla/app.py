@@ -18,6 +18,7 @@ from ottla.broker.group_metrics import register_group_metrics
 from ottla.broker.loop_stalls import LoopStalls, register_loop_stalls
 from ottla.broker.metrics import register_broker_metrics
 from ottla.broker.process_metrics import register_process_metrics
+from ottla.broker.transaction_metrics import register_transaction_metrics
 from ottla.config import Config
 from ottla.ports import Ports
 from ottla.ports.real import new_event_loop, real_ports
@@ -42,6 +43,7 @@ def assemble(
     broker = Broker(config, ports, host_name=name, on_lost=on_lost)
     register_broker_metrics(broker)
     register_group_metrics(broker)
+    register_transaction_metrics(broker)
     return broker
 
 

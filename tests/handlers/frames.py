@@ -65,9 +65,12 @@ def values(answer: Any) -> list[bytes | None]:
     return found
 
 
-def list_offset(peer: Peer, timestamp: int, topic: str = "t", partition: int = 0, version: int = 7) -> Any:
+def list_offset(
+    peer: Peer, timestamp: int, topic: str = "t", partition: int = 0, version: int = 7, isolation_level: int = 0
+) -> Any:
     asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])])
+    topics = [ListOffsetsTopic(name=topic, partitions=[asked])]
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=topics)
     return peer.ask(request, version, ListOffsetsResponse).topics[0].partitions[0]
 
 

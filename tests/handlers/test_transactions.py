@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.broker.test_broker_metrics import numbers
 from tests.handlers.frames import batch, produce
 from tests.server.conftest import BrokerThread, Peer
 
+from ottla.broker.transaction_metrics import register_transaction_metrics
 from ottla.handlers.routes import ROUTES
 from ottla.model import OFFSETS_TOPIC, TRANSACTION_TOPIC, ErrorCode
 from ottla.protocol.apis import api
@@ -308,6 +310,22 @@ def test_the_topic_is_made_as_kafka_makes_it(running: BrokerThread, peer: Peer) 
         "segment.bytes": "104857600",
         "unclean.leader.election.enable": "false",
     }
+
+
+def test_transactions_in_numbers(running: BrokerThread, peer: Peer) -> None:
+    running.look(register_transaction_metrics)
+
+    def seen(name: str) -> float:
+        return numbers(running.look(lambda broker: broker.registry.render()))[f"ottla_transactions_{name}"]
+
+    scene = Scene(peer, "numbers", 0)
+    ids, ongoing = seen("ids"), seen("ongoing")
+    producer = scene.init()
+    scene.add(producer, 0)
+    assert (seen("ids"), seen("ongoing")) == (ids + 1, ongoing + 1)
+    scene.ask(scene.ending(producer), 4)
+    scene.until(scene.ending(producer), CONCURRENT, version=4)
+    assert (seen("ids"), seen("ongoing"), seen("ending")) == (ids + 1, ongoing, 0)
 
 
 def test_clients_do_not_write_to_it(running: BrokerThread, peer: Peer) -> None:

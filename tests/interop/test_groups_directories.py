@@ -187,7 +187,8 @@ def kafka_filled(
 
 @pytest.fixture
 def ours(tmp_path: Path, watch_server: WatchServer) -> Iterator[Broker]:
-    own = new_broker(tmp_path / "ours", GROUP_PROPERTIES)
+    alone = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1"}
+    own = new_broker(tmp_path / "ours", {**GROUP_PROPERTIES, **alone, "transaction.state.log.num.partitions": "2"})
     with watch_server(own.server):
         yield own
 
@@ -202,6 +203,7 @@ def test_the_broker_serves_the_groups_that_kafka_wrote(ours: Broker, kafka_fille
 
 def test_kafka_serves_the_groups_that_the_broker_wrote(ours: Broker, kafka_filled: Filled) -> None:
     ours.server.start()
-    filled = fill(ours, transactions=False)
+    filled = fill(ours, transactions=True)
     hand_over(ours, kafka_filled.broker)
     verify(kafka_filled.broker, filled)
+    assert found(kafka_filled.broker.bootstrap, "transactional", stable=True) == ErrorCode.UNSTABLE_OFFSET_COMMIT

@@ -96,9 +96,7 @@ class Partition:
 class Wire:
     """A connection with a lane."""
 
-    def __init__(
-        self, partition: Partition, run: Any, token: object = None, *, transactional: bool = False
-    ) -> None:
+    def __init__(self, partition: Partition, run: Any, token: object = None, *, transactional: bool = False) -> None:
         self.client, self.served = socket.socketpair()
         self.client.setblocking(False)
         self.served.setblocking(False)

@@ -62,6 +62,17 @@ def test_a_marker_of_this_round_makes_an_answer_of_before_void() -> None:
     assert not world.journal.is_verified(PRODUCER, asked)
 
 
+def test_an_answer_of_before_is_void_with_a_marker_of_this_round_though_the_log_has_the_transaction_open() -> None:
+    world = World()
+    asked = world.journal.begin_verifying(PRODUCER)
+    with world.round():
+        world.pend("a")
+    assert world.journal.is_verified(PRODUCER, asked)
+    with world.round():
+        world.end("end")
+        assert not world.journal.is_verified(PRODUCER, asked)
+
+
 @pytest.mark.parametrize("is_written", [True, False])
 def test_producers_and_coordinators_that_were_replaced(is_written: bool) -> None:
     """Whether what replaced them stands in the log, or is of the same round."""

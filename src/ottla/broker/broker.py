@@ -327,6 +327,7 @@ class Broker:
             if parts.transactions.made is not None:
                 await parts.transactions.made.close()
             parts.transaction_links.close()
+            parts.marker_links.close()
             parts.fetchers.close()
             parts.deadlines.close()
         if self._dispatcher is not None:

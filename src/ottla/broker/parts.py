@@ -45,7 +45,7 @@ from ottla.handlers.transactions.markers import TransactionMarkers
 from ottla.handlers.transactions.questions import TransactionQuestions
 from ottla.interbroker.addresses import addresses_on
 from ottla.interbroker.links import BrokerLinks
-from ottla.metadata import Endpoint, MetadataCache
+from ottla.metadata import Endpoint, MetadataCache, MetadataUpdate
 from ottla.metrics import Registry
 from ottla.model import BrokerId
 from ottla.ports import Ports
@@ -118,9 +118,11 @@ class BrokerParts:
         self.controller = ControllerAccess(self.membership, clock, config.replication.request_timeout_ms)
         self.groups = GroupsOnDemand(lambda: _group_coordinator(live, metadata, ports))
         self.producer_ids = ProducerIds(self.controller, broker_id)
-        self.transaction_links = BrokerLinks(
-            addresses_on(config.server.inter_broker_listener, metadata), ports, f"broker-{broker_id}-transactions"
-        )
+        address_of = addresses_on(config.server.inter_broker_listener, metadata)
+        self.transaction_links = BrokerLinks(address_of, ports, f"broker-{broker_id}-transactions")
+        # Of their own: a marker is answered when it is replicated, and questions must not wait for that.
+        self.marker_links = BrokerLinks(address_of, ports, f"broker-{broker_id}-transaction-markers")
+        metadata.listen(self._brokers_changed)
         self.transactions = TransactionsOnDemand(self._transaction_coordinator)
         self.deadlines = Deadlines(self.replicas.waiters, clock)
         self.writes = Writes(self.replicas, clock)
@@ -258,6 +260,11 @@ class BrokerParts:
         self._ground.directories.cordon(changed.storage.cordoned_log_dirs)
         self.fetchers.reconfigure()
 
+    def _brokers_changed(self, update: MetadataUpdate) -> None:
+        if update.whole or update.brokers is not None:
+            self.transaction_links.look()
+            self.marker_links.look()
+
     def _transaction_coordinator(self) -> TransactionCoordinator:
         from ottla.broker.transaction_markers import Markers
         from ottla.transactions.coordinator import TransactionCoordinator
@@ -267,7 +274,7 @@ class BrokerParts:
             self._ground.metadata,
             self._ground.ports.clock,
             self.producer_ids.ask,
-            Markers(self.services),
+            Markers(self.services, self.marker_links),
         )
 
     async def _topic_overrides(self, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:

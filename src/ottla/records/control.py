@@ -83,7 +83,7 @@ def control_batch(
 ) -> bytes:
     """The batch that ends a producer's transaction in one partition: a single marker, ABORT or COMMIT.
 
-    For the transaction coordinator, which is to come.
+    `replication/journal_producers.py` makes it of what a coordinator asks for.
     """
     assert control_type in {ControlType.ABORT, ControlType.COMMIT}, "other types are not a transaction's end"
     value = _END_OF_TRANSACTION.pack(VALUE_VERSION, coordinator_epoch)

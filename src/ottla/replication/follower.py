@@ -124,6 +124,7 @@ class Follower:
         committed = min(leader_high_watermark, self.log.end_offset)
         if committed > self.high_watermark:
             self.high_watermark = committed
+            self.log.committed_to(committed)
             if self._committed is not None:
                 self._committed(self.tp)
 
@@ -132,7 +133,7 @@ class Follower:
     @property
     def last_stable_offset(self) -> int:
         """Everything below is decided, as far as is known here."""
-        unstable = self.log.first_unstable_offset
+        unstable = self.log.first_unstable(self.high_watermark)
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     def fencing(self, current_leader_epoch: int) -> ErrorCode:

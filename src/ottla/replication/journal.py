@@ -528,6 +528,9 @@ class PartitionJournal:
         if leader is None:
             return
         await read_producers(leader.log, self._journals.workers)
+        leader = self._current()
+        if leader is None:
+            return
         offset, end = leader.log.start_offset, leader.log.end_offset
         while leader is not None and not self._closed:
             # Cleaning and retention may take segments away between two pieces.

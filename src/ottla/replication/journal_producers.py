@@ -118,7 +118,7 @@ class JournalProducers:
 
     def is_verified(self, log: Log, producer: TransactionalProducer, verification: Verification) -> bool:
         with suppress(StorageFault):
-            return log.producers.is_verified(*producer, verification) or self.has_open(log, producer)
+            return log.producers.remembers(producer.producer_id, verification) or self.has_open(log, producer)
         return False
 
     def take_records(self, log: Log, producer: TransactionalProducer) -> ErrorCode:

@@ -177,8 +177,8 @@ class Leader:
 
     @property
     def last_stable_offset(self) -> int:
-        """Everything below is decided: committed, and of no open transaction."""
-        unstable = self.log.first_unstable_offset
+        """Everything below is committed, and of no transaction that is open or whose marker is not committed."""
+        unstable = self.log.first_unstable(self.high_watermark)
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     def has_enough_replicas(self) -> bool:
@@ -209,6 +209,7 @@ class Leader:
         if committed <= self.high_watermark:
             return False
         self.high_watermark = committed
+        self.log.committed_to(committed)
         return True
 
     def low_watermark(self, is_alive: Callable[[int], bool]) -> int:

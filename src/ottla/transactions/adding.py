@@ -10,8 +10,8 @@ from ottla.transactions.states import ENDING, IDLE, TransactionEvent, Transactio
 from ottla.transactions.transaction import Transaction
 
 #: Of one transaction: all of them are written with each one that is added, and have their leaders looked up when it
-#: ends, which takes some milliseconds for so many. Kafka has the size of a record for a bound, some 200,000, and answers
-#: the same beyond it.
+#: ends, which takes some milliseconds for so many. Kafka's bound is the size of a record, some 200,000, and its answer
+#: beyond that is the same.
 PARTITIONS_MAX: Final = 10_000
 
 
@@ -36,8 +36,8 @@ def added(
     is_ongoing = known.status is TransactionStatus.ONGOING
     if is_ongoing and asked.partitions <= known.partitions:
         return ErrorCode.NONE
-    partitions = known.partitions | asked.partitions
-    if len(partitions) > PARTITIONS_MAX:
+    partitions = known.partitions if len(asked.partitions) > PARTITIONS_MAX else known.partitions | asked.partitions
+    if max(len(partitions), len(asked.partitions)) > PARTITIONS_MAX:
         return ErrorCode.UNKNOWN_SERVER_ERROR
     return known._replace(
         status=after(known.status, TransactionEvent.ADD),

@@ -114,6 +114,11 @@ class MarkerLines:
         """Transactions whose markers are on their way."""
         return len(self._sendings)
 
+    @property
+    def without_leader(self) -> int:
+        """Those of which a part waits for the pause to end: for a leader, or to be sent once more."""
+        return len(self._again)
+
     def send(self, owner: object, end: TransactionEnd, done: Callable[[Now], None]) -> None:
         """`done` is called when all partitions have their marker: at once where there are none."""
         sending = _Sending(owner, end, done)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from struct import Struct
 from typing import Final
 
 from ottla.model import TopicPartition
@@ -24,6 +25,12 @@ VALUE_VERSION: Final = 1
 _KIND: Final = INT16.pack(TRANSACTION)
 _VERSION: Final = INT16.pack(VALUE_VERSION)
 _unpack_number: Final = INT16.unpack_from
+#: A value without partitions (null or empty), with the producer's former id as its only tag; and with the version of
+#: the client's transactions as a second one.
+_AT_REST: Final = Struct(">hqhibBqqBBBq")
+_AT_REST_NEW: Final = Struct(">hqhibBqqBBBqBBh")
+_unpack_at_rest: Final = _AT_REST.unpack_from
+_unpack_at_rest_new: Final = _AT_REST_NEW.unpack_from
 
 
 class BadRecord(DecodeError):
@@ -76,18 +83,67 @@ def read_key(key: bytes | None) -> str:
     return read.transactional_id
 
 
-def read_value(value: bytes) -> Steps[Transaction]:
-    """In one piece where it is small."""
-    if len(value) < 2:
-        raise BadRecord(f"a value of {len(value)} bytes")
-    version = _unpack_number(value)[0]
+def read_short_value(value: bytes) -> Transaction:
+    """Of up to PLAIN_FRAME_BYTES_MAX bytes."""
+    known = _read_at_rest(value)
+    if known is not None:
+        return known
     try:
-        if len(value) <= PLAIN_FRAME_BYTES_MAX:
-            read, end = TransactionLogValue.decode(value, version, 2)
-        else:
-            read, end = yield from TransactionLogValue.decode_steps(value, version, 2, DecodingAllowance())
+        read, end = TransactionLogValue.decode(value, _version(value), 2)
     except DecodeError as fault:
         raise BadRecord(str(fault)) from None
+    return _transaction(read, end, value)
+
+
+def _read_at_rest(value: bytes) -> Transaction | None:
+    """Ids at rest, as this version and Kafka's write them: nearly all of a hundred thousand, in a fifth of the time."""
+    if len(value) not in (_AT_REST.size, _AT_REST_NEW.size):
+        return None
+    version, producer_id, epoch, timeout_ms, status, partitions, updated_ms, started_ms, tags, tag, size, previous = (
+        _unpack_at_rest(value)
+    )
+    client_version = 0
+    if len(value) == _AT_REST_NEW.size:
+        *_, version_tag, version_size, client_version = _unpack_at_rest_new(value)
+        if (tags, version_tag, version_size) != (2, 2, 2):
+            return None
+    elif tags != 1:
+        return None
+    stored = _STORED.get(status)
+    if version != VALUE_VERSION or partitions > 1 or (tag, size) != (0, 8) or stored is None:
+        return None
+    return Transaction(
+        producer_id,
+        epoch,
+        timeout_ms,
+        stored,
+        _NONE,
+        started_ms,
+        updated_ms,
+        previous,
+        client_version=client_version,
+    )
+
+
+def read_value(value: bytes) -> Steps[Transaction]:
+    """In one piece where it is small."""
+    if len(value) <= PLAIN_FRAME_BYTES_MAX:
+        return read_short_value(value)
+    try:
+        read, end = yield from TransactionLogValue.decode_steps(value, _version(value), 2, DecodingAllowance())
+    except DecodeError as fault:
+        raise BadRecord(str(fault)) from None
+    return _transaction(read, end, value)
+
+
+def _version(value: bytes) -> int:
+    if len(value) < 2:
+        raise BadRecord(f"a value of {len(value)} bytes")
+    version: int = _unpack_number(value)[0]
+    return version
+
+
+def _transaction(read: TransactionLogValue, end: int, value: bytes) -> Transaction:
     if end != len(value):
         raise BadRecord(f"{len(value) - end} bytes follow the value")
     status = _STORED.get(read.transaction_status)

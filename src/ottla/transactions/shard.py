@@ -36,7 +36,7 @@ from ottla.transactions.ending import completed, ended, fenced
 from ottla.transactions.expiring import Expiry
 from ottla.transactions.initialising import initialised
 from ottla.transactions.markers import MarkerLines, TransactionEnd
-from ottla.transactions.records import read_key, read_value, transaction_key
+from ottla.transactions.records import read_key, read_short_value, read_value, transaction_key
 from ottla.transactions.state import Counts, Done, ShardState, TransactionalId
 from ottla.transactions.states import ENDING, TransactionStatus
 from ottla.transactions.transaction import EPOCH_A_TRANSACTION, Transaction, Wanted
@@ -82,9 +82,6 @@ class TransactionShard:
     # Producers.
 
     def init_producer_id(self, now: Now, asked: ProducerInit, reply: Reply[ProducerAnswer]) -> None:
-        if not 0 < asked.timeout_ms <= self.state.settings().timeout_ms_max:
-            reply(ProducerAnswer(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
-            return
         self._init(now, asked, reply, None)
 
     def _init(self, now: Now, asked: ProducerInit, reply: Reply[ProducerAnswer], fresh_id: int | None) -> None:
@@ -198,11 +195,12 @@ class TransactionShard:
             self._open(changed, now, then.timeout_ms)
 
     def _open(self, changed: TransactionalId, now: Now, left_ms: int) -> None:
-        """Looks at a transaction when its time is over. A timer that is set for an earlier one is left as it is."""
+        """Looks at a transaction when its time is over. A timer of an earlier one goes off first and is set again."""
         changed.deadline_ms = now.monotonic_ms + left_ms
-        timer = ("deadline", changed.id)
-        if timer not in self.timers:
-            self.timers.set(timer, self._look_at(changed.deadline_ms), partial(self._check_deadline, changed))
+        timer, look_at_ms = ("deadline", changed.id), self._look_at(changed.deadline_ms)
+        set_for_ms = self.timers.when_ms(timer)
+        if set_for_ms is None or set_for_ms > look_at_ms:
+            self.timers.set(timer, look_at_ms, partial(self._check_deadline, changed))
 
     def _look_at(self, deadline_ms: int) -> int:
         """As Kafka, which looks once in an interval: what is overdue then is ended together."""
@@ -251,30 +249,43 @@ class TransactionShard:
 
     def _completed(self, changed: TransactionalId, now: Now, error: ErrorCode) -> None:
         if error and changed.written is None and not self.state.is_over:
-            self.timers.set(("complete", changed.id), now.monotonic_ms + RETRY_MS, partial(self._complete, changed))
+            self.state.counts.unwritten += 1
+            self.timers.set(
+                ("complete", changed.id), now.monotonic_ms + RETRY_MS, partial(self._complete_again, changed)
+            )
+
+    def _complete_again(self, changed: TransactionalId, now: Now) -> None:
+        self.state.counts.unwritten -= 1
+        self._complete(changed, now)
 
     # Loading.
 
     def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int) -> None:
-        at_once(self._replay(key, value, offset))
+        try:
+            self._found(read_key(key), key, None if value is None else read_short_value(value))
+        except DecodeError as fault:
+            self._passed_over(offset, fault)
 
     def replay_long(self, key: bytes | None, value: bytes, offset: int) -> Steps[None]:
-        return self._replay(key, value, offset)
-
-    def _replay(self, key: bytes | None, value: bytes | None, offset: int) -> Steps[None]:
         try:
             transactional_id = read_key(key)
-            then = None if value is None else (yield from read_value(value))
+            then = yield from read_value(value)
         except DecodeError as fault:
-            log_event.warning_limited(
-                f"a record of {self.topic} was skipped",
-                str(self.partition),
-                interval_s=1.0,
-                partition=self.partition,
-                offset=offset,
-                reason=str(fault),
-            )
-            return
+            self._passed_over(offset, fault)
+        else:
+            self._found(transactional_id, key, then)
+
+    def _passed_over(self, offset: int, fault: DecodeError) -> None:
+        log_event.warning_limited(
+            f"a record of {self.topic} was skipped",
+            str(self.partition),
+            interval_s=1.0,
+            partition=self.partition,
+            offset=offset,
+            reason=str(fault),
+        )
+
+    def _found(self, transactional_id: str, key: bytes | None, then: Transaction | None) -> None:
         ids, counts = self.state.ids, self.state.counts
         known = ids.get(transactional_id)
         if then is None:
@@ -333,6 +344,8 @@ class TransactionShard:
 
     def unload(self, error: ErrorCode, now: Now) -> None:
         self.state.is_over = True
+        if self.state.counts.unwritten:
+            self.state.counts.unwritten -= sum(("complete", each) in self.timers for each in self.state.ids)
         self._shared.markers.forget(self)
         self._shared.beside(self._let_go(self.timers.clear()))
 

@@ -24,13 +24,15 @@ Done = Callable[[ErrorCode], None]
 class Counts:
     """What all shards of a broker hold, and what happened since it started."""
 
-    __slots__ = ("aborted_by_timeout", "expired", "ids", "ongoing")
+    __slots__ = ("aborted_by_timeout", "expired", "ids", "ongoing", "unwritten")
 
     def __init__(self) -> None:
         self.ids = 0
         self.ongoing = 0
         self.aborted_by_timeout = 0
         self.expired = 0
+        #: Completions that the journal did not take, and that are written later.
+        self.unwritten = 0
 
 
 class TransactionalId:

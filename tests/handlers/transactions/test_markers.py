@@ -9,9 +9,15 @@ import pytest
 from tests.handlers.frames import batch, fetch, list_offset, produce, values
 from tests.handlers.transactional import TransactionalClient, mark, until
 from tests.handlers.transactions.conftest import transactional_broker
-from tests.server.conftest import BrokerThread, Peer
+from tests.server.conftest import Peer
 
-from ottla.model import ErrorCode, TopicPartition
+from ottla.model import ErrorCode
+from ottla.protocol.generated.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 from ottla.protocol.generated.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -49,12 +55,13 @@ def test_readers_of_committed_records_see_a_transaction_when_its_marker_is_commi
     assert client.produce(b"a", topic).base_offset == 0
     produce(peer, batch(b"plain", timestamp=time.time_ns() // 1_000_000), topic=topic)
     assert committed(peer, topic) == []
-    assert list_offset(peer, LATEST, topic).offset == 2
+    assert [list_offset(peer, LATEST, topic, isolation_level=level).offset for level in (0, COMMITTED)] == [2, 0]
     assert client.produce(b"b", topic).base_offset == 2
     assert client.end(commits=True) == 0
     until(lambda: len(committed(peer, topic)) == 4)
     # The last one is the marker.
     assert committed(peer, topic)[:3] == [b"a", b"plain", b"b"]
+    assert list_offset(peer, LATEST, topic, isolation_level=COMMITTED).offset == 4
 
 
 def test_a_transaction_is_open_until_its_own_marker(peer: Peer, topic: str, begun: Begun) -> None:
@@ -130,18 +137,17 @@ def test_a_transaction_stays_open_through_a_restart_and_ends_then(tmp_path: obje
                 assert producers(peer, "t")[client.producer_id][2] == -1
 
 
-def test_the_marker_is_the_same_bytes_as_kafkas(running: BrokerThread, peer: Peer, topic: str, begun: Begun) -> None:
-    """Kafka 4.3.1's, of the same producer and time."""
+def test_records_of_an_open_transaction_are_deleted(peer: Peer, topic: str, begun: Begun) -> None:
+    """Readers of committed records then wait at the log's start."""
     client = begun()
     client.add(topic, 0)
-    client.produce(b"a", topic)
-    assert mark(peer, client, (topic, 0), commits=True, coordinator_epoch=7) == [0]
-    found = bytes(fetch(peer, 1, topic=topic).records)
-    # offset, length, leader epoch, magic | crc | attributes, last delta | times | producer | sequence, count | record
-    assert found[:17].hex() == "0000000000000001" + "00000042" + "00000000" + "02"
-    assert found[21:27].hex() == "0030" + "00000000"
-    assert found[27:35] == found[35:43]
-    assert found[43:53] == client.producer_id.to_bytes(8, "big") + client.epoch.to_bytes(2, "big")
-    assert found[53:61].hex() == "ffffffff" + "00000001"
-    assert found[61:].hex() == "20" + "000000" + "08" + "00000001" + "0c" + "0000" + "00000007" + "00"
-    assert running.look(lambda broker: broker.services.replicas.leaders[TopicPartition(topic, 0)].log.end_offset) == 2
+    for value in (b"a", b"b", b"c"):
+        client.produce(value, topic)
+    asked = DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=2)])
+    deleted = peer.ask(DeleteRecordsRequest(topics=[asked], timeout_ms=5000), 2, DeleteRecordsResponse)
+    assert deleted.topics[0].partitions[0].low_watermark == 2
+    answer = fetch(peer, 2, topic=topic, isolation_level=COMMITTED)
+    assert (answer.error_code, answer.log_start_offset, answer.last_stable_offset) == (0, 2, 2)
+    assert values(answer) == []
+    assert client.end(commits=True) == 0
+    until(lambda: values(fetch(peer, 2, topic=topic, isolation_level=COMMITTED))[:1] == [b"c"])

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.handlers.frames import batch, fetch, produce
+from tests.handlers.frames import batch, fetch, list_offset, produce
 from tests.handlers.transactional import TransactionalClient, mark, until
 from tests.handlers.transactions.conftest import transactional_broker
-from tests.server.conftest import Peer
+from tests.server.conftest import BrokerThread, Peer
 
 from ottla.model import ErrorCode
+from ottla.protocol.generated.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from ottla.protocol.hot.produce import PLAIN_PARTS_MAX
 
 Begun = Callable[..., TransactionalClient]
 NONE = ErrorCode.NONE
@@ -118,3 +120,29 @@ def test_without_verification_a_partition_that_was_not_added_is_taken(tmp_path: 
         client.init()
         assert client.produce(b"a").error_code == NONE
         assert mark(peer, client, ("t", 0)) == [NONE]
+
+
+@pytest.mark.parametrize(("version", "error"), [(11, ErrorCode.TRANSACTION_ABORTABLE), (12, NONE)])
+def test_a_request_of_very_many_partitions(
+    running: BrokerThread, peer: Peer, topic: str, begun: Begun, version: int, error: ErrorCode
+) -> None:
+    """It is served in parts, of which each asks for its own partitions."""
+    count = PLAIN_PARTS_MAX + 6
+    running.create_topic(f"{topic}-of-many", count)
+    client = begun(2)
+    records = batch(
+        b"v", producer_id=client.producer_id, producer_epoch=client.epoch, base_sequence=0, transactional=True
+    )
+    data = [PartitionProduceData(index=index, records=records) for index in range(count)]
+    request = ProduceRequest(
+        transactional_id=client.id,
+        acks=-1,
+        timeout_ms=60_000,
+        topic_data=[TopicProduceData(name=f"{topic}-of-many", partition_data=data)],
+    )
+    (answered,) = peer.ask(request, version, ProduceResponse).responses
+    assert [each.error_code for each in answered.partition_responses] == [error] * count
+    if error == NONE:
+        assert client.end(commits=True) == NONE
+        for index in (0, count - 1):
+            until(lambda index=index: list_offset(peer, -1, f"{topic}-of-many", index, isolation_level=1).offset == 2)

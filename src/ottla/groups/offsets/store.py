@@ -116,10 +116,6 @@ class OffsetStore:
                     if self.is_open(*place):
                         self._outdate(place, number)
 
-    def has_pending(self, producer_id: int) -> bool:
-        """Whether offsets of its transaction wait for its end."""
-        return producer_id in self._pending
-
     def let_go(self) -> Steps[None]:
         """Forgets all of it, step by step: its partition is coordinated elsewhere."""
         self._pending.clear()

@@ -275,14 +275,24 @@ class Log:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the oldest open transaction begins; None where none is open."""
+        """Where the oldest open transaction begins, or the log if that begins later; None where none is open."""
         memory = self.producer_memory
-        return None if memory.knows_of_none else memory.states.first_open()
+        return None if memory.knows_of_none else self._within(memory.states.first_open())
 
     def first_unstable(self, high_watermark: int) -> int | None:
         """The same with ended transactions counted as open until the high watermark has passed their markers."""
         memory = self.producer_memory
-        return None if memory.knows_of_none else memory.states.first_unstable(high_watermark)
+        return None if memory.knows_of_none else self._within(memory.states.first_unstable(high_watermark))
+
+    def committed_to(self, high_watermark: int) -> None:
+        """The high watermark has moved."""
+        producers = self.producer_memory.loaded
+        if producers is not None:
+            producers.committed_to(high_watermark)
+
+    def _within(self, offset: int | None) -> int | None:
+        """Records of an open transaction may be deleted."""
+        return offset if offset is None or offset >= self.places.start_offset else self.places.start_offset
 
     def aborted_transactions(self, first: int, last_exclusive: int) -> list[tuple[int, int]]:
         """Producer id and first offset of each aborted transaction that overlaps the range of offsets."""

@@ -303,7 +303,10 @@ class ProducerStates:
 
     def is_verified(self, producer_id: int, epoch: int, verification: Verification) -> bool:
         """Whether neither a marker nor a batch has come since the question."""
-        return self._verifications.of(producer_id) is verification or self.has_open(producer_id, epoch)
+        return self.remembers(producer_id, verification) or self.has_open(producer_id, epoch)
+
+    def remembers(self, producer_id: int, verification: Verification) -> bool:
+        return self._verifications.of(producer_id) is verification
 
     @property
     def staged(self) -> bool:
@@ -350,13 +353,17 @@ class ProducerStates:
         """Where the oldest open transaction begins."""
         return next(iter(self._open.values()), None)
 
+    def committed_to(self, high_watermark: int) -> None:
+        """Markers below are committed, and need no memory any more."""
+        decided = self._decided
+        if decided and self._decided_kept == len(decided) and decided[0][1] < high_watermark:
+            self._decided = [pair for pair in decided if pair[1] >= high_watermark]
+            self._decided_kept = len(self._decided)
+
     def first_unstable(self, high_watermark: int) -> int | None:
         """The same, with a transaction counting as open until its marker is below the high watermark."""
-        decided = self._decided
-        if decided and self._decided_kept == len(decided):
-            self._decided = decided = [pair for pair in decided if pair[1] >= high_watermark]
-            self._decided_kept = len(decided)
-        offsets = [begun for begun, marker in decided if marker >= high_watermark]
+        self.committed_to(high_watermark)
+        offsets = [begun for begun, marker in self._decided if marker >= high_watermark]
         first = self.first_open()
         if first is not None:
             offsets.append(first)

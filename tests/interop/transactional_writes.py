@@ -1,0 +1,122 @@
+"""What is written in transactions, and ends them, and what Apache Kafka 4.3.1 answered (``transactional-writes.txt``).
+
+python -m tests.interop.transactional_writes    writes that anew; needs Java
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import AdminClient
+
+from ottla.model import ErrorCode
+from tests.handlers.frames import fetch
+from tests.handlers.transactional import TransactionalClient, mark, until
+from tests.interop.conftest import create_topic
+from tests.interop.transaction_answers import PROPERTIES
+from tests.server.conftest import Peer
+
+ANSWERS = Path(__file__).with_name("transactional-writes.txt")
+
+
+def conversation(bootstrap: str) -> list[str]:
+    """A line for each question: what it is, and the codes of the answer, with offsets where something was produced."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    for topic in ("a", "b"):
+        create_topic(admin, topic, partitions=1)
+    peer = Peer(int(bootstrap.rpartition(":")[2]))
+    with peer:
+        parts = (_classic(peer), _newer(peer), _offsets(peer))
+        return [f"{what}: {answer}" for part in parts for what, answer in part]
+
+
+def _produced(answer: Any) -> str:
+    return f"{ErrorCode(answer.error_code).name} {answer.base_offset} {answer.log_start_offset}"
+
+
+def _names(codes: Any) -> str:
+    return " ".join(ErrorCode(code).name for code in codes)
+
+
+def _ended(peer: Peer, topic: str, end: int) -> None:
+    until(lambda: fetch(peer, topic=topic, isolation_level=1).last_stable_offset >= end)
+
+
+def _begun(peer: Peer, name: str, version: int = 0) -> TransactionalClient:
+    client = TransactionalClient(peer, name, version)
+    client.init()
+    return client
+
+
+def _classic(peer: Peer) -> Iterator[tuple[str, str]]:
+    client = _begun(peer, "classic")
+    yield "not added, Produce 10", _produced(client.produce(b"v", "a", version=10))
+    yield "not added, Produce 11", _produced(client.produce(b"v", "a"))
+    client.add("a", 0)
+    yield "added", _produced(client.produce(b"v", "a"))
+    yield "outside of the transaction", _produced(client.produce(b"v", "a", transactional=False, sequence=1))
+    yield "a gap", _produced(client.produce(b"v", "a", sequence=5))
+    yield "again", _produced(client.produce(b"v", "a", sequence=0))
+    client.end(commits=True)
+    _ended(peer, "a", 2)
+    yield "late, Produce 11", _produced(client.produce(b"v", "a", sequence=1))
+    yield "late, Produce 10", _produced(client.produce(b"v", "a", sequence=1, version=10))
+    yield "again, late", _produced(client.produce(b"v", "a", sequence=0))
+    _begun(peer, "classic")
+    yield "fenced", _produced(client.produce(b"v", "a", sequence=1))
+    client.producer_id = 987_654
+    yield "another producer id", _produced(client.produce(b"v", "b", sequence=0))
+
+
+def _newer(peer: Peer) -> Iterator[tuple[str, str]]:
+    client = _begun(peer, "newer", 2)
+    yield "epoch a transaction, not from sequence 0", _produced(client.produce(b"v", "b", sequence=5))
+    yield "epoch a transaction", _produced(client.produce(b"v", "b", sequence=0))
+    before = client.epoch
+    client.end(commits=True)
+    _ended(peer, "b", 2)
+    yield "epoch a transaction, late", _produced(client.produce(b"v", "b", sequence=1, producer_epoch=before))
+    yield "epoch a transaction, the next", _produced(client.produce(b"v", "b"))
+    place, later = ("b", 0), {"version": 2, "producer_epoch": client.epoch + 1}
+    yield "a marker of the transaction's epoch", _names(mark(peer, client, place, version=2))
+    yield "a marker of an old epoch", _names(mark(peer, client, place, producer_epoch=before))
+    yield "a marker", _names(mark(peer, client, place, coordinator_epoch=5, **later))
+    yield "a marker, again", _names(mark(peer, client, place, coordinator_epoch=5, **later))
+    yield "a marker of an old coordinator", _names(mark(peer, client, place, coordinator_epoch=4, **later))
+    yield "markers for nothing", _names(mark(peer, client, ("z", 0), ("b", 99), ("__consumer_offsets", 77)))
+
+
+def _offsets(peer: Peer) -> Iterator[tuple[str, str]]:
+    client = _begun(peer, "offsets")
+    client.find("g")
+
+    def asked(group: str = "g", version: int = 4, **member: Any) -> str:
+        found = client.commit_offsets(group, {("a", 0): 1, ("z", 0): 1, ("a", 55): 1}, version, **member)
+        return _names(found[place] for place in sorted(found))
+
+    yield "offsets, not added, version 3", asked(version=3)
+    yield "offsets, not added, version 4", asked()
+    client.add_offsets("g")
+    yield "offsets", asked()
+    yield "offsets of a generation", asked(generation_id=4, member_id="m")
+    yield "offsets of a member", asked(member_id="m")
+    yield "offsets of an old epoch", asked(producer_epoch=-1)
+    yield "offsets of another producer", asked(producer_id=4242)
+    yield "offsets of no group", asked("")
+
+
+def _write_anew() -> None:
+    from tools.kafka_jars import jars
+
+    from tests.interop.broker import kafka_broker
+
+    broker = kafka_broker(Path(tempfile.mkdtemp()), jars(), PROPERTIES)
+    with broker.server:
+        ANSWERS.write_text("\n".join(conversation(broker.bootstrap)) + "\n")
+
+
+if __name__ == "__main__":
+    _write_anew()

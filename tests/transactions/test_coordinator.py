@@ -1,0 +1,100 @@
+"""The transaction coordinator of a broker: which of its shards is asked, and what is refused before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from tests.groups.journal import MemoryJournal
+from tests.groups.world import Answer
+from tests.transactions.world import ID, A, Clock, producer_of
+
+from ottla.config.broker import Config
+from ottla.coordinators.caller import Now
+from ottla.metadata.cache import MetadataCache
+from ottla.model import BrokerId, ErrorCode
+from ottla.protocol.generated.list_transactions import ListTransactionsRequest
+from ottla.protocol.generated.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from ottla.steps import at_once
+from ottla.transactions.asked import EndAsked, ProducerAnswer, ProducerInit, ProducerPartitions
+from ottla.transactions.coordinator import TransactionCoordinator
+
+NOW = Now(1_000, 1_000)
+LOADING, NOT_COORDINATOR = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR
+
+
+class Nobody:
+    async def write(self, broker: BrokerId, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        raise AssertionError("nothing is ended")
+
+
+class SlowJournal(MemoryJournal):
+    """Is read when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_be_read = asyncio.Event()
+
+    async def replay(self) -> AsyncIterator[bytes]:
+        await self.may_be_read.wait()
+        async for chunk in super().replay():
+            yield chunk
+
+
+def new_coordinator() -> TransactionCoordinator:
+    config = Config.parse({"transaction.state.log.num.partitions": "1"})
+
+    def fresh(call: Callable[[int | ErrorCode], None]) -> None:
+        call(1_000)
+
+    return TransactionCoordinator(lambda: config.transactions, MetadataCache(), Clock(), fresh, Nobody())
+
+
+def init(coordinator: TransactionCoordinator, name: str = ID, timeout_ms: int = 60_000) -> ProducerAnswer:
+    answer = Answer[ProducerAnswer]()
+    coordinator.init_producer_id(NOW, ProducerInit(name, timeout_ms), answer)
+    return answer.value
+
+
+def errors(coordinator: TransactionCoordinator, name: str) -> set[ErrorCode]:
+    """What each request about an id is answered."""
+    asked = ProducerPartitions(name, 1_000, 0, frozenset((A,)))
+    adds, ends = Answer[ErrorCode](), Answer[ProducerAnswer]()
+    coordinator.add_partitions(NOW, asked, 0, adds)
+    coordinator.end(NOW, EndAsked(name, 1_000, 0, True, 0), ends)
+    described = ErrorCode(coordinator.describe(name).error_code)
+    return {init(coordinator, name).error, adds.value, ends.value.error, described} | set(
+        coordinator.verify_partitions(asked).values()
+    )
+
+
+def test_a_partition_that_is_led_elsewhere_is_loaded_or_was_found_uncommitted() -> None:
+    async def scene() -> None:
+        coordinator, journal = new_coordinator(), SlowJournal()
+        assert errors(coordinator, ID) == {NOT_COORDINATOR}
+        coordinator.led.elected(0, journal)
+        assert errors(coordinator, ID) == {LOADING}
+        assert at_once(coordinator.list_transactions(ListTransactionsRequest(), 0)).error_code == LOADING
+        journal.hold_what_is_found()
+        journal.may_be_read.set()
+        while coordinator.led.some_are_loaded:  # noqa: ASYNC110 - turns of the loop, and no time
+            await asyncio.sleep(0)
+        assert errors(coordinator, ID) == {LOADING}
+        assert at_once(coordinator.list_transactions(ListTransactionsRequest(), 0)).error_code == LOADING
+        journal.commit()
+        assert producer_of(init(coordinator)) == (1_000, 0)
+        assert errors(coordinator, "") == {ErrorCode.INVALID_REQUEST}
+        (listed,) = at_once(coordinator.list_transactions(ListTransactionsRequest(), 0)).transaction_states
+        assert (listed.transactional_id, listed.transaction_state) == (ID, "Empty")
+        coordinator.led.resigned(0)
+        assert errors(coordinator, ID) == {NOT_COORDINATOR}
+        await coordinator.close()
+
+    asyncio.run(asyncio.wait_for(scene(), 60))
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
+def test_time_outs_over_the_limit_are_refused_by_every_broker(timeout_ms: int) -> None:
+    assert init(new_coordinator(), timeout_ms=timeout_ms).error is ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    assert init(new_coordinator(), "", timeout_ms).error is ErrorCode.INVALID_REQUEST
