@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ottla.client.errors import KafkaError
     from ottla.client.producing.batches import Delivery
     from ottla.client.producing.producer import Producer
+    from ottla.client.producing.transactions.core import TransactionIdentity
     from ottla.client.records import ConsumerRecord, OffsetAndTimestamp, ProducerRecord, RecordMetadata
     from ottla.client.zookeeper_groups.consumer import ZookeeperConsumer
     from ottla.model import ErrorCode, TopicPartition
@@ -46,6 +47,7 @@ __all__ = [
     "RebalanceListener",
     "RecordMetadata",
     "TopicPartition",
+    "TransactionIdentity",
     "ZookeeperConsumer",
 ]
 
@@ -65,6 +67,7 @@ _HOMES = {
     "RebalanceListener": "ottla.client.consuming.group.listener",
     "RecordMetadata": "ottla.client.records",
     "TopicPartition": "ottla.model",
+    "TransactionIdentity": "ottla.client.producing.transactions.core",
     "ZookeeperConsumer": "ottla.client.zookeeper_groups.consumer",
 }
 

@@ -316,7 +316,10 @@ class Producer:
 
     async def _leave(self, block: AbstractAsyncContextManager[None], error: BaseException | None) -> None:
         await self.handed_over()
-        await block.__aexit__(None if error is None else type(error), error, None)
+        if error is None:
+            await block.__aexit__(None, None, None)
+        else:
+            await block.__aexit__(type(error), error, error.__traceback__)
 
     async def _flush(self) -> None:
         await self.handed_over()

@@ -67,6 +67,15 @@ def test_in_the_second_it_is_added_with_its_first_batch() -> None:
     assert (core.pending, core.has_end, core.started_ms) == (set(), True, 5)
 
 
+def test_only_the_coordinator_raises_an_epoch() -> None:
+    """A partition whose numbers are in doubt waits for another identity."""
+    identities = begun().identities
+    assert identities.after(ProducerIdentity(7, 0)) is None
+    assert identities.current == (7, 0)
+    identities.current = ProducerIdentity(7, 1)
+    assert identities.after(ProducerIdentity(7, 0)) == (7, 1)
+
+
 def test_what_was_refused_leaves_nothing_to_end() -> None:
     core = begun(CLASSIC)
     core.start(5)

@@ -245,6 +245,17 @@ async def test_the_second_with_an_id_fences_the_first(bootstrap: str, topic: str
     assert await committed(bootstrap, topic) == [b"of the second"]
 
 
+async def test_closing_one_that_was_fenced_is_no_error(bootstrap: str, topic: str, generation: int) -> None:
+    async with producing(bootstrap, generation, topic) as first:
+        await first.begin()
+        await first.send_and_wait(topic, b"of the first")
+        async with producing(bootstrap, generation, topic) as second:
+            await second.init_transactions()
+    with pytest.raises(ClientClosed):
+        await first.abort()
+    assert await committed(bootstrap, topic) == []
+
+
 async def test_two_at_the_same_moment(bootstrap: str, topic: str, generation: int) -> None:
     """One of them is the later one, and goes on; the other one is fenced or sees its transaction aborted."""
     async with (

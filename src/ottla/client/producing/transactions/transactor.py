@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 
 from ottla.client.admin.group_results import CommittedOffset
@@ -120,6 +120,8 @@ class Transactor:
                 await self._take_over()
                 return
             if core.has_end:
+                # What was asked to be added, and was not answered, is to come under an old epoch.
+                core.needs_identity |= not core.certain
                 await self._end(commit=False)
             else:
                 core.ended(None)
@@ -192,7 +194,8 @@ class Transactor:
         """Aborts what is open. One that is being committed stays as it is: nobody knows."""
         core = self.core
         if core.state in {_S.OPEN, _S.FAILED, _S.ABORTING} and not core.is_busy:
-            await self.abort()
+            with suppress(KafkaError):  # the coordinator ends it, when its time is over
+                await self.abort()
 
     async def end(self) -> None:
         """Nothing is asked any more."""
@@ -351,8 +354,7 @@ class Transactor:
             core.fail(error)
             raise core.abortable() from error
         if verdict is Verdict.ABORTABLE or (error.code is ErrorCode.INVALID_TXN_STATE and not core.certain):
-            # There is nothing to abort. What was asked to be added and not answered would come under an old epoch.
-            core.ended(None)
+            core.ended(None)  # there is nothing to abort
             core.needs_identity = True
             return
         raise self._over(self._fenced(error) if verdict is Verdict.FENCED else error) from error
