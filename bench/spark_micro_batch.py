@@ -188,6 +188,6 @@ def _session(context: Context) -> Any:
     for module in (sys.modules[__name__], spark_reading, arrow):
         cloudpickle.register_pickle_by_value(module)  # workers have no bench
     spark = ottla.spark.session("bench", master=MASTER, config=settings(context, ""))
-    spark.sparkContext.setLogLevel("ERROR")
+    spark.sparkContext.setLogLevel("OFF")  # a query is stopped in the middle of a batch, of which much would be said
     spark.dataSource.register(ConstantStream)
     return spark

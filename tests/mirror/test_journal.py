@@ -91,6 +91,22 @@ async def test_a_former_writer_that_wakes_changes_nothing(clusters: Clusters) ->
     assert list(found.pairs) == list(taken)
 
 
+async def test_of_two_that_began_at_once_the_one_that_goes_on_counts(clusters: Clusters) -> None:
+    """Two attempts at one task: both have read the same, and taken the same number."""
+    topic = next(_names)
+    async with opened(clusters, topic) as journal, opened(clusters, topic) as another:
+        killed, goes_on = await one(journal), await one(another)
+        await killed.save(SOURCE, TARGET, many(4), 4, nonce=9)
+        pairs = many(PAGE_PAIRS_MAX + 4)
+        await goes_on.save(SOURCE, TARGET, pairs, 4, nonce=1)
+        await killed.save(SOURCE, TARGET, many(5), 5, nonce=9)
+        pairs.add(Pair(10**6, 10**5))
+        await goes_on.save(SOURCE, TARGET, pairs, 10**5, nonce=1)
+        found = (await one(journal)).recorded
+    assert found is not None
+    assert list(found.pairs) == list(pairs)
+
+
 async def test_pages_without_a_first_one_do_not_count(clusters: Clusters) -> None:
     """Whoever takes a partition over writes page 0 last: without it the writer did not come so far."""
     topic = next(_names)

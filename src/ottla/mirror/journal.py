@@ -95,10 +95,9 @@ class Journal:
             found = pages.get(TopicPartition(key.topic, key.partition))
             if found is None:
                 return
-            if value is None:
-                found.pop(key, None)
-            else:
-                found[key] = decode_page(value)
+            found.pop(key, None)
+            if value is not None:
+                found[key] = decode_page(value)  # behind all that were written before
         except BadRecord as error:
             log_event.warning_limited("a record of the pairs' topic cannot be read", topic=self.topic, why=str(error))
 
@@ -187,11 +186,15 @@ class PartitionJournal:
 
 
 def _complete(found: dict[PageKey, Page]) -> RecordedPairs | None:
-    """The pages of the latest writer that has a page 0, one behind the other."""
-    begun = [(key.writer, key.nonce) for key in found if key.page == 0]
+    """The pages of the latest writer that has a page 0, one behind the other. `found` is in the order of writing.
+
+    Of writers that took the same number it is the one that wrote last: the others did not go on.
+    """
+    begun = {(key.writer, key.nonce) for key in found if key.page == 0}
     if not begun:
         return None
-    latest = max(begun)
+    number = max(writer for writer, _ in begun)
+    latest = [(key.writer, key.nonce) for key in found if key.writer == number and (number, key.nonce) in begun][-1]
     pages = [found[key] for key in sorted(found) if (key.writer, key.nonce) == latest]
     pairs = OffsetPairs(pair for page in pages for pair in page.pairs)
     return RecordedPairs(pages[-1].source_id, pages[-1].target_id, pairs, max(page.reached for page in pages))

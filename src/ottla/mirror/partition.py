@@ -230,7 +230,7 @@ class PartitionCopy:
         self._journal = await self._journal.read_again()
         recorded, self._journal.recorded = self._journal.recorded, None
         if recorded is not None and not _differ(recorded.target_id, self.target_id):
-            self.pairs, self.end = recorded.pairs, recorded.reached
+            self.pairs, self.end = recorded.pairs, max(self.end, recorded.reached)
 
     def _source_at(self, end: int) -> int | None:
         """The source offset that comes to lie at the target's end; None where nothing was ever copied."""
