@@ -27,6 +27,7 @@ def test_it_is_a_notebook_without_results() -> None:
     assert len({cell["id"] for cell in NOTEBOOK["cells"]}) == len(NOTEBOOK["cells"])
 
 
+@pytest.mark.slow  # the pages' examples, which say the same, run always
 @pytest.mark.xdist_group("spark")
 @pytest.mark.timeout(1200)  # a JVM starts, on a machine with other work
 def test_its_cells_run(

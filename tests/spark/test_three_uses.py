@@ -24,6 +24,7 @@ from tests.spark.processes import end_all
 import ottla.testing
 from ottla.client.sync import Admin, Producer
 from ottla.model import TopicPartition
+from ottla.pipeline.flows import SLOW_START
 from ottla.testing import InProcessBroker
 
 pytestmark = [needs_java, pytest.mark.slow, pytest.mark.xdist_group("spark"), pytest.mark.timeout(3600)]
@@ -40,9 +41,12 @@ QUICK = {"A.consumer.session.timeout.ms": "1500", "A.consumer.heartbeat.interval
 class Use:
     """A process that reads the topic, and may be killed and started again."""
 
-    def __init__(self, name: str, start: Callable[[], subprocess.Popen[bytes]], done: Callable[[], int]) -> None:
+    def __init__(
+        self, name: str, start: Callable[[], subprocess.Popen[bytes]], done: Callable[[], int], log: Path
+    ) -> None:
         self.name = name
         self._start = start
+        self.log = log
         #: How many records it has dealt with.
         self.done = done
         self.process = start()
@@ -55,6 +59,21 @@ class Use:
 
     def start(self) -> None:
         self.process = self._start()
+
+    def until(self, records: int) -> None:
+        """Until it has dealt with so many, and has not ended before."""
+        give_up = time.monotonic() + SECONDS_MAX
+        while self.done() < records:
+            assert time.monotonic() < give_up, f"{self.name} has dealt with {self.done()}, not {records}: {self.said()}"
+            if self.process.poll() is not None:
+                # Spark gives Python ten seconds to start, and has no setting for that; all of this starts at once.
+                assert SLOW_START in self.said(), f"{self.name} has ended: {self.said()}"
+                self.log.unlink()
+                self.start()
+            time.sleep(0.1)
+
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")[-5000:]
 
 
 class Writer(threading.Thread):
@@ -107,15 +126,18 @@ def test_each_is_killed_and_the_others_go_on(clusters: tuple[InProcessBroker, In
     source, target = clusters
     both = Clusters(source.bootstrap, target.bootstrap)
     folders = {name: tmp_path / name for name in ("stream", "batch", "mirror")}
+    logs = {name: folder / f"{name}.log" for name, folder in folders.items()}
     for folder in folders.values():
         folder.mkdir()
 
     def stream() -> subprocess.Popen[bytes]:
         words = (source.bootstrap, TOPIC, str(folders["stream"]), "local[2]", '{"records": "1000"}')
-        return python("tests.spark.source.killed_driver", *words)
+        return python(logs["stream"], "tests.spark.source.killed_driver", *words)
 
     def batch() -> subprocess.Popen[bytes]:
-        return python("tests.spark.batch_driver", source.bootstrap, TOPIC, "nightly", str(folders["batch"]))
+        return python(
+            logs["batch"], "tests.spark.batch_driver", source.bootstrap, TOPIC, "nightly", str(folders["batch"])
+        )
 
     def mirror() -> subprocess.Popen[bytes]:
         return MirrorProcess(folders["mirror"], {**both.properties(topics=TOPIC), **QUICK}).process
@@ -131,25 +153,23 @@ def test_each_is_killed_and_the_others_go_on(clusters: tuple[InProcessBroker, In
     uses: list[Use] = []
     try:
         writer.start()
-        uses.append(Use("stream", stream, lambda: len(numbers(folders["stream"]))))
-        uses.append(Use("batch", batch, lambda: len(numbers(folders["batch"]))))
-        uses.append(Use("mirror", mirror, copied))
+        uses.append(Use("stream", stream, lambda: len(numbers(folders["stream"])), logs["stream"]))
+        uses.append(Use("batch", batch, lambda: len(numbers(folders["batch"])), logs["batch"]))
+        uses.append(Use("mirror", mirror, copied, logs["mirror"]))
         for victim in uses:
             others = [one for one in uses if one is not victim]
             for one in uses:
-                until(lambda one=one: one.done() > 0, f"{one.name} does something")
+                one.until(1)
             victim.kill()
-            before = {one.name: one.done() for one in others}
+            there = [one.process.pid for one in others]
             for one in others:
-                wanted = before[one.name] + RECORDS_MEANWHILE
-                until(lambda one=one, wanted=wanted: one.done() >= wanted, f"{one.name} goes on")
-                assert one.process.poll() is None, f"{one.name} has ended"
-            stood = victim.done()
+                one.until(one.done() + RECORDS_MEANWHILE)
+            assert [one.process.pid for one in others] == there
             victim.start()
-            until(lambda victim=victim, stood=stood: victim.done() > stood, f"{victim.name} is back")
+            victim.until(victim.done() + 1)
         writer.stop()
         for one in uses:
-            until(lambda one=one: one.done() >= writer.count, f"{one.name} has all")
+            one.until(writer.count)
         for group in ("group-of-orders", "nightly", "ottla-mirror.A->B"):
             until(lambda group=group: committed(source.bootstrap, group) == writer.count, group)
     finally:
@@ -165,11 +185,8 @@ def test_each_is_killed_and_the_others_go_on(clusters: tuple[InProcessBroker, In
         assert contents(asyncio.run(records_of(target.bootstrap, f"A.{TOPIC}", partition))) == contents(original)
 
 
-def python(module: str, *words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", module, *words],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        stdin=subprocess.DEVNULL,
-        cwd=REPOSITORY,
-    )
+def python(log: Path, module: str, *words: str) -> subprocess.Popen[bytes]:
+    with log.open("ab") as out:
+        return subprocess.Popen(
+            [sys.executable, "-m", module, *words], stdout=out, stderr=out, stdin=subprocess.DEVNULL, cwd=REPOSITORY
+        )

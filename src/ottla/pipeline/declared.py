@@ -62,9 +62,8 @@ class DeclaredReads:
 
     keeps_bad_rows = False
 
-    def __init__(self, spark: Any, pipeline: str, kafka: Mapping[str, str]) -> None:
+    def __init__(self, spark: Any, kafka: Mapping[str, str]) -> None:
         self._spark = spark
-        self._pipeline = pipeline
         self._kafka = kafka
         #: Whether the function that is being called reads a stream.
         self.is_stream = False
@@ -127,9 +126,11 @@ def _config(folder: str) -> dict[str, str | int | bool]:
 def _connected(server: Any) -> Any:
     from pyspark.sql.connect.session import SparkSession
 
-    port = server._jvm.org.apache.spark.sql.connect.service.SparkConnectService.localPort()  # noqa: SLF001 - no other way
+    service = getattr(server._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")  # noqa: SLF001
+    port = getattr(service, "MODULE$").localPort()
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # `pyspark.sql.functions` asks this
-    spark = SparkSession.builder.remote(f"sc://{_LOOPBACK}:{port}").create()
+    # By this name alone the client talks without TLS where there is a token.
+    spark = SparkSession.builder.remote(f"sc://localhost:{port}").create()
     spark.dataSource.register(ottla.spark.OttlaDataSource)
     return spark
 
@@ -140,7 +141,7 @@ def _run(spark: Any, file: PipelineFile, kafka: Mapping[str, str], storage: str,
     from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph, start_run
 
     graph = create_dataflow_graph(spark, default_catalog=None, default_database=None, sql_conf={})
-    reads = DeclaredReads(spark, file.name, kafka)
+    reads = DeclaredReads(spark, kafka)
     with graph_element_registration_context(SparkConnectGraphElementRegistry(spark, graph)), answering(reads):
         for flow in file.definitions.flows.values():
             with explained(flow):
