@@ -6,6 +6,7 @@ import contextlib
 import socket
 import struct
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from ottla.model import ErrorCode
@@ -60,6 +61,18 @@ class Wire:
         answer = self.exchange(encode_request(header, message))
         _, _, start = decode_response_header(answer, key, version)
         return api(key).response_type().decode(answer, version, start)[0]
+
+    def call_all(self, key: int, version: int, messages: Sequence[Message]) -> list[Any]:
+        """The same for requests that are all sent before the first answer is read."""
+        header = RequestHeader(api_key=key, api_version=version, correlation_id=1, client_id="bench")
+        self._socket.sendall(b"".join(encode_request(header, message) for message in messages))
+        found = []
+        for _ in messages:
+            (size,) = struct.unpack(">i", self._receive(4))
+            answer = self._receive(size)
+            _, _, start = decode_response_header(answer, key, version)
+            found.append(api(key).response_type().decode(answer, version, start)[0])
+        return found
 
     def exchange(self, frame: bytes) -> bytes:
         """Sends a whole frame; returns the answer without its length."""

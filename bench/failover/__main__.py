@@ -1,6 +1,7 @@
-"""``python -m bench.failover gaps|cycles|losses|alarms|power``: clusters of three processes under faults.
+"""``python -m bench.failover gaps|large|cycles|losses|alarms|power``: clusters of three processes under faults.
 
 gaps      how long producers wait when something dies, against the goals
+large     how long a controller of 2,000 partitions and a coordinator of 1,000 groups are missed
 losses    what each setting of acks, unclean elections and min.insync.replicas loses
 alarms    whether anybody is taken for dead who is only busy
 power     power cuts of all nodes at once, on a file system in an image of its own
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import machine
-from bench.failover import alarms, cycles, gaps, losses, power
+from bench.failover import alarms, cycles, gaps, large, losses, power
 from ottla.testing.histories import summary
 
 
@@ -33,6 +34,8 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     waits.add_argument(
         "--only", action="append", choices=gaps.ROWS, default=[], metavar="ROW", help=", ".join(gaps.ROWS)
     )
+    much = verbs.add_parser("large", help="failovers with much to take over")
+    much.add_argument("--times", type=int, default=5)
     settings = verbs.add_parser("losses", help="what each setting loses")
     settings.add_argument("--times", type=int, default=40)
     settings.add_argument("--seed", type=int, default=1)
@@ -52,6 +55,10 @@ def main(words: Sequence[str] | None = None) -> int:
         print(machine.description())
         for row in gaps.run(options.times, options.only):
             print("\n".join(row.lines()))
+        return 0
+    if options.verb == "large":
+        print(machine.description())
+        print("\n".join(one.line() for one in large.run(options.times)))
         return 0
     if options.verb == "losses":
         found = losses.run(options.times, options.seed, options.keep)

@@ -121,16 +121,19 @@ class Brokers:
         await self.register(number)
         before = self.all.get(number)
         broker = self.all[number] = FencedBroker(number)
-        broker.roles = (
-            {} if before is None else {tp: role for tp, role in before.roles.items() if self.is_assigned(tp, number)}
-        )
+        if before is not None:
+            # What no tree gives it a broker puts away when it starts.
+            assigned = {topic: self.assigned(topic) for topic in {tp.topic for tp in before.roles}}
+            broker.roles = {
+                tp: role for tp, role in before.roles.items() if number in assigned[tp.topic].get(tp.partition, ())
+            }
         self.controllers[number] = self.new_controller(number)
         await self.controllers[number].stand()
 
-    def is_assigned(self, tp: TopicPartition, number: int) -> bool:
-        """What no tree gives it a broker puts away when it starts."""
-        node = self.person.store._tree.nodes.get(f"/brokers/topics/{tp.topic}")
-        return node is not None and number in decode_topic("", node.data).replicas.get(tp.partition, ())
+    def assigned(self, topic: str) -> Mapping[int, Sequence[int]]:
+        """As the tree says; nothing where it has no such topic."""
+        node = self.person.store._tree.nodes.get(f"/brokers/topics/{topic}")
+        return {} if node is None else decode_topic("", node.data).replicas
 
     def new_controller(self, number: int) -> ClusterController:
         ports = self.world.machine("m")

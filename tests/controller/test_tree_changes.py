@@ -231,7 +231,7 @@ def test_watches_do_not_grow_with_partitions(brokers: Brokers) -> None:
     with_ten = watches(brokers)
     brokers.settle(brokers.controller.delete_topics([TopicRef("orders")]))
     assert watches(brokers) == with_ten - 1
-    brokers.settle(brokers.create_all("orders", [(1, 2, 3)] * 200))
+    brokers.settle(brokers.create_all("orders", [(1, 2, 3)] * 2_000))
     assert watches(brokers) == with_ten
     # Nor with time.
     for _ in range(3):
