@@ -21,7 +21,10 @@ What is in progress, of which several things may be at once; `takes` is this tab
     answers that the socket         unsent           none                        it has taken them
       has not taken
 
-    open ──abort, a fault, the peer has gone and is owed nothing of this round──▶ closed ──the round's end──▶ released
+    open ──abort, a fault, the peer has gone and is owed nothing any more──▶ closed ──the round's end──▶ released
+
+A peer that sends no more may still read: whole requests that it has sent are served in their turns, and their answers
+leave. What only waits for others (records, the members of a group) is given up then, with all that stands behind it.
 
 Answers leave in the order of their requests: `answers` stand behind `unsent`, a filled slot behind those before it.
 From `closed` on nothing is taken nor answered; from `released` on nothing is held.
@@ -35,6 +38,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.handlers.calls.peer import FilePiece, Outgoing, Slot
 from ottla.ports import Channel
+from ottla.protocol.fields import INT32, LENGTH_BYTES, REQUEST_HEAD_BYTES
 from ottla.security.principal import Principal
 from ottla.security.session import Session
 
@@ -90,6 +94,7 @@ class Connection:
         "slots",
         "start",
         "unsent",
+        "waits",
     )
 
     def __init__(
@@ -111,7 +116,9 @@ class Connection:
         self.end = 0
         #: A request is being worked on, or waits; frames behind it wait too.
         self.busy = False
-        #: Drops the request that waits, when the peer has gone.
+        #: What makes it busy may take as long as others like: it is given up when the peer has gone.
+        self.waits = False
+        #: Drops the request that waits, when the connection ends.
         self.cancel: Callable[[], None] | None = None
         #: Produce requests of this round whose answers are not made yet.
         self.produces_open = 0
@@ -122,6 +129,7 @@ class Connection:
         #: What the socket would not take yet. While there is any, no frame is taken.
         self.unsent: deque[Outgoing] | tuple[()] = ()
         self.muted = False
+        #: It sends no more.
         self.peer_gone = False
         #: To be closed at the end of the round.
         self.closed = False
@@ -208,6 +216,22 @@ class Connection:
         """Whether Produces wait for their answers."""
         return bool(self.slots) or (self.lane is not None and self.lane.waiting > 0)
 
+    @property
+    def has_frame(self) -> bool:
+        """Whether a whole frame waits for its turn."""
+        left = self.end - self.start
+        if self.buffer is None or left < REQUEST_HEAD_BYTES:
+            return False
+        (length,) = INT32.unpack_from(self.buffer.data, self.start)
+        return bool(length + LENGTH_BYTES <= left)
+
+    @property
+    def is_over(self) -> bool:
+        """Of a peer that sends no more: whether nothing of what it has sent is left to be done."""
+        if self.busy:
+            return self.waits
+        return not (self.produces_open or self.answers or self.unsent or self.is_owed or self.has_frame)
+
     def fileno(self) -> int:
         return self.channel.fileno()
 
@@ -219,9 +243,10 @@ class Connection:
         self.lane = lane
         self.receive_into = lane.receive
 
-    def answer_later(self, cancel: Callable[[], None] | None) -> None:
-        """The request waits, and all behind it, until `finish`."""
+    def answer_later(self, cancel: Callable[[], None] | None, *, waits: bool = False) -> None:
+        """The request waits, and all behind it, until `finish`. `waits`: for others, and not for work of ours."""
         self.busy = True
+        self.waits = waits
         self.cancel = cancel
 
     def leave_lane(self) -> None:
@@ -392,6 +417,8 @@ class Connection:
     # -- reading
 
     def mute(self, muted: bool) -> None:
+        # The end of what a peer sends would be named in each round.
+        muted = muted or self.peer_gone
         if muted != self.muted:
             self.muted = muted
             self._watch()

@@ -250,7 +250,7 @@ class Dispatcher:
         """Answers with what a handler has returned; False where that is known later, and the connection waits."""
         if type(result) is Later:
             if result.response is None:
-                connection.answer_later(None)
+                connection.answer_later(None, waits=header.api_key in PATIENT)
                 result.then(partial(self._answer_late, connection, header, started_ms, in_steps))
                 return False
             result = result.response

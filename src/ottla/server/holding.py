@@ -72,7 +72,7 @@ class HeldRequests:
             return
         self._held[connection] = _HeldFrame(buffer.view[start:end])
         self._bytes += end - start
-        connection.answer_later(partial(self._forget, connection))
+        connection.answer_later(partial(self._forget, connection), waits=True)
 
     def _forget(self, connection: Connection) -> None:
         """Its client has gone."""

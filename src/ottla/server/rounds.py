@@ -290,12 +290,12 @@ class Rounds:
         if received > 0:
             assert connection.buffer is not None
             self._cut(connection, connection.buffer)
+        elif broken:
+            # Nobody reads there any more; or what it has sent fills its room, so that nothing was received that would
+            # have said so. The network would name it again in each round, whether it is muted or not.
+            self.settling.lost(connection)
         elif received == 0:
             self.settling.peer_gone(connection)
-        elif broken:
-            # What it has sent fills its room, so that nothing was received that would have said so. The network would
-            # name it again in each round, whether it is muted or not.
-            self.settling.lost(connection)
         else:
             connection.mute(True)
 
@@ -314,6 +314,8 @@ class Rounds:
             self._serve_frames(connection, buffer)
         except Exception as fault:
             self.settling.failed(connection, fault)
+        if connection.peer_gone:
+            self.settling.touched.append(connection)  # that may have been all
 
     def _serve_frames(self, connection: Connection, buffer: Buffer) -> None:
         data = buffer.data

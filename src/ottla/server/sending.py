@@ -57,11 +57,7 @@ class Sending:
     def send(self, connection: Connection) -> None:
         """What was answered in this round; long answers wait for `next`. OSError: the peer has gone."""
         if connection.send_answers():
-            if connection.peer_gone:
-                # Its last answer, as far as the socket takes it at once.
-                connection.send_unsent()
-            else:
-                self.long[connection] = None
+            self.long[connection] = None
 
     def put_off(self, connection: Connection) -> None:
         """There is no time left: the answers leave when the network says that they may."""

@@ -49,12 +49,13 @@ class Settling:
         self.lost(connection)
 
     def peer_gone(self, connection: Connection) -> None:
-        """The peer sends no more. Produces of this round are still written and answered; a wait is given up."""
+        """The peer sends no more. What it has sent is still served and answered; a wait is given up."""
         connection.peer_gone = True
-        if connection.produces_open or connection.answers:
-            self.touched.append(connection)
-        else:
+        if connection.is_over:
             self.lost(connection)
+        else:
+            connection.mute(True)
+            self.touched.append(connection)
 
     def lost(self, connection: Connection) -> None:
         connection.closed = True
@@ -94,7 +95,7 @@ class Settling:
 
     def _put_off(self, touched: list[Connection]) -> None:
         for connection in touched:
-            if connection.answers and not connection.unsent and not (connection.closed or connection.peer_gone):
+            if connection.answers and not connection.unsent and not connection.closed:
                 self.sending.put_off(connection)
             else:
                 self.touched.append(connection)
@@ -122,7 +123,7 @@ class Settling:
                 connection.closed = True
         if connection.unsent and not connection.closed:
             self.sending.note(connection)
-        if connection.closed or (connection.peer_gone and not connection.produces_open):
+        if connection.closed or (connection.peer_gone and connection.is_over):
             connection.closed = True
             self._ended.append(connection)
             return

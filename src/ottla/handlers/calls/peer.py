@@ -110,7 +110,7 @@ class Peer(Protocol):
         """Nothing stands before the next answer, and the request's buffer holds nothing behind the request."""
         ...
 
-    def answer_later(self, cancel: Callable[[], None] | None) -> None:
+    def answer_later(self, cancel: Callable[[], None] | None, *, waits: bool = False) -> None:
         """The request waits, and all behind it, until `finish`. Should the peer go away first, `cancel` is called."""
         ...
 

@@ -186,7 +186,7 @@ class WatchedFetch(FetchWait):
         if self.began_ms is None:
             self.began_ms = handler.services.round.began_ms
         self._is_parked = True
-        self.peer.answer_later(self.cancel)
+        self.peer.answer_later(self.cancel, waits=True)
         handler.services.replicas.waiters.park(self, (), self._deadline_ms)
         handler.services.round.soon()
 

@@ -125,7 +125,8 @@ class ProduceChecks:
         self._held[peer] = self._held.get(peer, 0) + 1
         task.add_done_callback(partial(self._go_on, peer))
         size = sum(len(each.records) for each in unchecked)
-        peer.answer_later(partial(self._abandon, task, size))
+        # What clients leave behind here has a bound of its own, so that it is given up like a wait.
+        peer.answer_later(partial(self._abandon, task, size), waits=True)
 
     def hold(self, peer: Peer, wait: ProduceWait, unchecked: list[UncheckedBatch]) -> asyncio.Future[None] | None:
         """The same where the connection waits already; None where there is no room, and the batches are refused."""
