@@ -12,7 +12,8 @@ from ottla.metadata import PartitionState
 from ottla.model import OFFSETS_TOPIC, BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
 from ottla.ports.memory import memory_ports
 from ottla.records.record import decode_batch
-from ottla.replication.journal import Journals, JournalSettings, PartitionJournal
+from ottla.replication.journal import PartitionJournal
+from ottla.replication.journals import Journals, JournalSettings
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 from ottla.replication.round import Round

@@ -14,8 +14,8 @@ from tests.replication.journal_world import CONFIG, DIRECTORIES, NOW, TP, Journa
 from ottla.model import ErrorCode
 from ottla.records.batch import parse_header
 from ottla.records.builder import BatchBuilder
-from ottla.replication.journal import RECORDS_A_ROUND_MAX
 from ottla.replication.journal_pieces import whole_batches
+from ottla.replication.journals import RECORDS_A_ROUND_MAX
 from ottla.steps import done_at_once
 
 NONE, NOT_COORDINATOR = ErrorCode.NONE, ErrorCode.NOT_COORDINATOR

@@ -6,7 +6,7 @@ from ottla.config.slices import OffsetsConfig
 from ottla.handlers.on_demand.groups import GroupsOnDemand
 from ottla.model import OFFSETS_TOPIC, TopicPartition
 from ottla.replication.follower import Follower
-from ottla.replication.journal import Journals, JournalSettings
+from ottla.replication.journals import Journals, JournalSettings
 from ottla.replication.leader import Leader
 
 

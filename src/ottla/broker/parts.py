@@ -51,7 +51,7 @@ from ottla.model import BrokerId
 from ottla.ports import Ports
 from ottla.replication.deadlines import Deadlines
 from ottla.replication.fetching.fetchers import open_fetchers
-from ottla.replication.journal import Journals
+from ottla.replication.journals import Journals
 from ottla.replication.replicas import Replicas
 from ottla.replication.roles import RoleListener
 from ottla.replication.round import Round

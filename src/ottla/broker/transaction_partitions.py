@@ -7,7 +7,7 @@ from ottla.handlers.on_demand.transactions import TransactionsOnDemand
 from ottla.model import TRANSACTION_TOPIC, TopicPartition
 from ottla.records.compression import NONE
 from ottla.replication.follower import Follower
-from ottla.replication.journal import Journals, JournalSettings
+from ottla.replication.journals import Journals, JournalSettings
 from ottla.replication.leader import Leader
 
 

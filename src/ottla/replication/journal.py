@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from ottla import logs
 from ottla.coordinators.journal import EndMarker, JournalRecord, TransactionalProducer, Written
 from ottla.model import ErrorCode, TopicPartition
-from ottla.ports import Clock, Workers
 from ottla.records.batch import HEADER_SIZE
 from ottla.records.builder import BatchBuilder
 from ottla.replication.journal_pieces import read_piece, read_producers, whole_batches
@@ -34,112 +33,21 @@ from ottla.replication.journal_writes import (
     exact_size,
 )
 from ottla.replication.leader import Leader
-from ottla.replication.replicas import Replicas
-from ottla.replication.round import Participant, Round
-from ottla.replication.writes import Writes
 from ottla.storage.errors import AppendRefused, CorruptLog, RollDue, StorageFault
 from ottla.storage.log.append import Origin
 from ottla.storage.log.log import Log
 from ottla.storage.log.producers.verifying import Verification
 
+if TYPE_CHECKING:
+    from ottla.replication.journals import Journals
+
 log_event = logs.logger("replication")
-
-#: Records that are encoded in one round, of all journals, by a microsecond each; the rest is for the next round. What
-#: belongs together is not torn apart: long writes come encoded (`built`), which takes as much time as these records.
-RECORDS_A_ROUND_MAX: Final = 2_048
-
-
-class JournalSettings(NamedTuple):
-    #: How long a write may wait for the in-sync replicas.
-    commit_timeout_ms: int
-    #: The largest piece that is read at once when a journal is loaded.
-    load_bytes_max: int
-    #: By Kafka's number.
-    compression: int
 
 
 class JournalOwner(Protocol):
     def journal_lost(self, tp: TopicPartition) -> None:
         """What this partition's journal had accepted is not in its log."""
         ...
-
-
-class Journals(Participant):
-    """All journals of one kind of coordinator, and their part in each round."""
-
-    def __init__(
-        self,
-        replicas: Replicas,
-        this_round: Round,
-        writes: Writes,
-        workers: Workers,
-        clock: Clock,
-        settings: Callable[[], JournalSettings],
-    ) -> None:
-        self.replicas = replicas
-        self.writes = writes
-        self.workers = workers
-        self.clock = clock
-        self.settings = settings
-        self._round = this_round
-        self._open: dict[TopicPartition, PartitionJournal] = {}
-        self._gathered: list[PartitionJournal] = []
-        self._staged: list[PartitionJournal] = []
-
-    def open(self, leader: Leader, owner: JournalOwner) -> PartitionJournal:
-        """The journal of one leader epoch of a leader."""
-        assert leader.tp not in self._open, leader.tp
-        journal = self._open[leader.tp] = PartitionJournal(self, leader, owner)
-        return journal
-
-    def close(self, tp: TopicPartition) -> None:
-        """The leader epoch is over: all who wait get NOT_COORDINATOR."""
-        journal = self._open.pop(tp, None)
-        if journal is not None:
-            journal.close()
-
-    def stop(self) -> None:
-        for tp in list(self._open):
-            self.close(tp)
-
-    # -- rounds
-
-    def gathered(self, journal: PartitionJournal) -> None:
-        self._gathered.append(journal)
-        self._round.soon()
-
-    def stage(self) -> None:
-        """Hands over what was gathered. What comes later is for the next round."""
-        if not self._gathered:
-            return
-        gathered, self._gathered = self._gathered, []
-        room = RECORDS_A_ROUND_MAX
-        for number, journal in enumerate(gathered):
-            if room <= 0:
-                self._gathered += gathered[number:]
-                self._round.soon()
-                break
-            self._staged.append(journal)
-            try:
-                room -= journal.stage(room)
-            except Exception as fault:
-                journal.give_up(fault)
-
-    def answer(self) -> None:
-        """Answers what is committed, and what was lost."""
-        if self._staged:
-            staged, self._staged = self._staged, []
-            for journal in staged:
-                try:
-                    journal.round_written()
-                except Exception as fault:
-                    journal.give_up(fault)
-
-    def failed(self, fault: Exception) -> None:
-        staged, self._staged = [*self._staged, *self._gathered], []
-        self._gathered = []
-        for journal in staged:
-            journal.give_up(fault)
 
 
 class PartitionJournal:

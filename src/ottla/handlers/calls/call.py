@@ -21,7 +21,7 @@ from ottla.interbroker.links import BrokerLinks
 from ottla.metadata import MetadataCache
 from ottla.model import BrokerId, TopicId
 from ottla.ports import Clock, Workers
-from ottla.replication.journal import Journals
+from ottla.replication.journals import Journals
 from ottla.replication.replicas import Replicas
 from ottla.replication.round import Round
 from ottla.replication.writes import Writes
