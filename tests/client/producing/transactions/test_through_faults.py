@@ -14,6 +14,7 @@ from tests.searches import seeds
 from ottla.client.errors import (
     ClientClosed,
     KafkaError,
+    ProducerFenced,
     RequestTimedOut,
     TransactionAbortable,
     TransactionFailed,
@@ -257,3 +258,19 @@ async def test_closing_ends_whoever_waits(bootstrap: str, topic: str, what: ApiK
         with pytest.raises(KafkaError) as ended:
             await asyncio.wait_for(working, 30)
         assert isinstance(ended.value, ClientClosed | TransactionAbortable)
+
+
+async def test_one_that_was_aborted_before_its_time_was_fenced(bootstrap: str, topic: str) -> None:
+    """While a producer that begins waits for the abort of what was open, the coordinator has no other word for it."""
+
+    def rule(request: Request) -> Action:
+        return refusal(request, ErrorCode.INVALID_TXN_STATE) if request.key == ApiKey.END_TXN else Pass()
+
+    async with (
+        speaking(bootstrap, 2, rule) as proxy,
+        Producer(bootstrap_servers=proxy.bootstrap, transactional_id=topic, **IMPATIENT) as producer,
+    ):
+        await producer.begin()
+        await producer.send_and_wait(topic, b"in vain")
+        with pytest.raises(ProducerFenced):
+            await producer.commit()

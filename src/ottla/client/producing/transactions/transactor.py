@@ -357,7 +357,9 @@ class Transactor:
             core.ended(None)  # there is nothing to abort
             core.needs_identity = True
             return
-        raise self._over(self._fenced(error) if verdict is Verdict.FENCED else error) from error
+        # One that is there and was aborted before its time was over: another producer begins, whose epoch comes next.
+        fenced = verdict is Verdict.FENCED or error.code is ErrorCode.INVALID_TXN_STATE
+        raise self._over(self._fenced(error) if fenced else error) from error
 
     async def _take_over(self) -> None:
         """Goes on after the coordinator has aborted the transaction by itself, unless another has begun since then."""
