@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import errno
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from tests.replication.fetching.fetching_world import TP, FetchingWorld, in_world
+import pytest
+from tests.replication.fetching.fetching_world import TP, FetchingWorld, in_world, run_in_world
 from tests.server.watched_disk import watched
 
 from ottla.model import ErrorCode
 from ottla.ports import Workers
+from ottla.replication.fetching.partition import FetchState
 
 T = TypeVar("T")
 #: What waits for the medium, or for a folder.
@@ -94,3 +98,45 @@ async def test_a_follower_starts_over_beside_the_loop(world: FetchingWorld) -> N
     assert world.values(3) == [b"7", b"8", b"9"]
     assert world.said("starts over there", "begins=8")
     assert waiting(asked) == set()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO], ids=["full", "failing"])
+def test_a_cut_fails_while_its_partition_waits_for_another_role(number: int) -> None:
+    """Nobody fetches in the former role any more when that is known: a full disk has its time, a failed one is one."""
+
+    async def scenario(world: FetchingWorld) -> None:
+        fabric, machine = world.simulation.world.fabric, world.brokers[1]
+        await world.lead_one(1, epoch=1)
+        await world.produce(b"0")
+        await world.settled()
+        for each in (2, 3):
+            fabric.cut(machine.name, world.brokers[each].name)
+        await world.lead_one(2, epoch=2, isr=(2, 3), to=(2, 3))
+        assert await world.try_produce(b"nobody gets it", to=1, acks=1) == (ErrorCode.NONE, 1)
+        assert await world.produce(b"1") == 1
+        # The checkpoint speaks of what is to be cut by then, and has to be lowered first.
+        await asyncio.sleep(6)
+        fabric.heal()
+        machine.ports.workers.latency_ms = (20.0, 20.0)
+        machine.ports.disk.fail("create", "*/recovery-point-offset-checkpoint.tmp", number)
+        await world.lead_one(2, epoch=3, isr=(2, 3))
+        fetched = world.fetched(1)
+        await world.until(lambda: fetched.state is FetchState.CUTTING)
+        assert machine.broker is not None
+        assert machine.broker.services is not None
+        replicas, config = machine.broker.services.replicas, machine.broker.config.log
+        world.states[TP] = world.state(TP, 2, 4, (2, 3))
+        # It waits for the cut, and is done in the turn in which that has failed.
+        taken_on = replicas.change(replicas.take_on([world.states[TP]], lambda _: config))
+        await world.loop.create_task(taken_on, context=machine.process.context())
+        if number == errno.EIO:
+            await world.until(lambda: machine.gave_up is not None, within_s=1.0)
+            return
+        assert world.fetched(1) is not fetched
+        await asyncio.sleep(0.1)
+        machine.ports.disk.stop_failing()
+        await world.announce()
+        await world.settled()
+        assert machine.gave_up is None
+
+    run_in_world(scenario)

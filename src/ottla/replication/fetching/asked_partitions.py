@@ -188,9 +188,14 @@ class AskedPartitions:
         """
 
         def ended(done: asyncio.Future[T | None]) -> None:
+            # Looked at in any case: the loop takes a fault that nobody has seen for one of the broker's own.
+            fault = None if done.cancelled() else done.exception()
             if done.cancelled() or self.by_partition.get(one.tp) is not one or one.state is not FetchState.CUTTING:
-                return  # it has another role by now
-            fault = done.exception()
+                if fault is not None:
+                    log_event.warning_limited(
+                        "a log was not cut, and has another role", key=str(one.tp), partition=one.tp, reason=fault
+                    )
+                return
             one.state = FetchState.FETCHING
             self.touch(one)
             if fault is None:
