@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -12,14 +11,13 @@ from confluent_kafka import TopicPartition as ConsumerPartition
 from confluent_kafka.admin import AdminClient
 
 from ottla.client.sync import Consumer
-from tests.conftest import WatchServer
-from tests.interop.broker import kafka_broker
+from tests.interop.broker import Broker
 from tests.interop.clients import SECONDS_MAX
 from tests.interop.conftest import create_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
 
-TOPIC = "transactions"
+TOPIC = "transactions-in-arrow"
 TRANSACTIONS = 12
 
 
@@ -58,34 +56,33 @@ def committed_by_librdkafka(bootstrap: str) -> list[int]:
     return offsets
 
 
-def test_what_was_aborted_is_left_out(tmp_path: Path, kafka_jars: Path, watch_server: WatchServer) -> None:
-    broker = kafka_broker(tmp_path, kafka_jars)
-    with watch_server(broker.server), broker.server:
-        create_topic(AdminClient({"bootstrap.servers": broker.bootstrap}), TOPIC)
-        write(broker.bootstrap)
-        committed = committed_by_librdkafka(broker.bootstrap)
-        found: dict[str, list[int]] = {}
-        for isolation in ("read_committed", "read_uncommitted"):
-            # Small fetches, each with a list of its own.
-            with Consumer(
-                bootstrap_servers=broker.bootstrap,
-                auto_offset_reset="earliest",
-                isolation_level=isolation,
-                max_partition_fetch_bytes=2000,
-            ) as consumer:
-                consumer.assign([(TOPIC, 0)])
-                found[isolation] = []
-                # How long Kafka takes for the first of them is its own business.
-                for batch in consumer.arrow(columns=["offset"], max_rows=7, timeout_ms=SECONDS_MAX * 1000):
-                    found[isolation] += batch.column(0).to_pylist()
-                    if found[isolation][-1] >= committed[-1]:
-                        break
-                while (rest := consumer.poll_arrow(columns=["offset"], timeout_ms=300)) is not None:
-                    found[isolation] += rest.column(0).to_pylist()
-                consumer.seek_to_beginning()
-                polled: list[int] = []
-                while len(polled) < len(found[isolation]):
-                    polled += [record.offset for record in consumer.poll()]
-                assert polled == found[isolation]
-        assert found["read_committed"] == committed
-        assert 0 < len(found["read_committed"]) < len(found["read_uncommitted"])
+def test_what_was_aborted_is_left_out(apache_kafka: Broker) -> None:
+    bootstrap = apache_kafka.bootstrap
+    create_topic(AdminClient({"bootstrap.servers": bootstrap}), TOPIC)
+    write(bootstrap)
+    committed = committed_by_librdkafka(bootstrap)
+    found: dict[str, list[int]] = {}
+    for isolation in ("read_committed", "read_uncommitted"):
+        # Small fetches, each with a list of its own.
+        with Consumer(
+            bootstrap_servers=bootstrap,
+            auto_offset_reset="earliest",
+            isolation_level=isolation,
+            max_partition_fetch_bytes=2000,
+        ) as consumer:
+            consumer.assign([(TOPIC, 0)])
+            found[isolation] = []
+            # How long Kafka takes for the first of them is its own business.
+            for batch in consumer.arrow(columns=["offset"], max_rows=7, timeout_ms=SECONDS_MAX * 1000):
+                found[isolation] += batch.column(0).to_pylist()
+                if found[isolation][-1] >= committed[-1]:
+                    break
+            while (rest := consumer.poll_arrow(columns=["offset"], timeout_ms=300)) is not None:
+                found[isolation] += rest.column(0).to_pylist()
+            consumer.seek_to_beginning()
+            polled: list[int] = []
+            while len(polled) < len(found[isolation]):
+                polled += [record.offset for record in consumer.poll()]
+            assert polled == found[isolation]
+    assert found["read_committed"] == committed
+    assert 0 < len(found["read_committed"]) < len(found["read_uncommitted"])
