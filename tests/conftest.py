@@ -59,6 +59,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     Distribution(session, scopes(session.items)).run(session.config.option.workers)
     if session.shouldfail:
         raise session.Failed(session.shouldfail)
+    if session.shouldstop:
+        raise session.Interrupted(session.shouldstop)
     return True
 
 

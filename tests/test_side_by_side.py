@@ -108,11 +108,34 @@ def test_one_that_dies_has_failed_at_its_test_and_the_others_are_run(suite: pyte
         import os
         def test_good(): pass
         def test_dies(): os._exit(3)
+        def test_behind_it(): pass
         """,
     )
     result = run(suite)
-    result.assert_outcomes(passed=7, failed=1)
+    result.assert_outcomes(passed=8, failed=1)
     result.stdout.fnmatch_lines(["*the process of this test has died*"])
+
+
+def test_one_that_dies_and_leaves_a_process_behind_is_missed_all_the_same(suite: pytest.Pytester) -> None:
+    """That process keeps the dead one's end of the connection open, until the next test has been run."""
+    suite.makeconftest(CONFTEST + "\nimport tests.side_by_side\ntests.side_by_side.LOOK_S = 0.1\n")
+    suite.makepyfile(
+        """
+        import os, time
+        def test_dies():
+            if os.fork():
+                os._exit(3)
+            for descriptor in (1, 2):
+                os.close(descriptor)
+            until = time.monotonic() + 60
+            while not os.path.exists("run") and time.monotonic() < until:
+                time.sleep(0.01)
+            os._exit(0)
+        def test_behind_it():
+            open("run", "w").close()
+        """
+    )
+    run(suite).assert_outcomes(passed=1, failed=1)
 
 
 def test_the_first_failure_is_the_last_where_that_is_wanted(suite: pytest.Pytester) -> None:
