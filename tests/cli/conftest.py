@@ -92,6 +92,16 @@ def ottla(in_process: Command, ottla_broker: InProcessBroker, monkeypatch: pytes
     return in_process
 
 
+@pytest.fixture
+def process(ottla_broker: InProcessBroker) -> Command:
+    """`ottla` in an interpreter of its own, where that is what is tested: `process("produce", "t", stdin=b"...")`."""
+
+    def run(*words: str, stdin: bytes = b"", env: dict[str, str] | None = None) -> Ran:
+        return run_process(words, stdin, {"OTTLA_BOOTSTRAP_SERVER": ottla_broker.bootstrap, **(env or {})})
+
+    return run
+
+
 def run_process(words: Sequence[str], stdin: bytes = b"", env: dict[str, str] | None = None) -> Ran:
     done = subprocess.run(
         [sys.executable, "-m", "ottla", *words],

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
 from confluent_kafka import Producer as Librdkafka
+from tools.kafka_server import QUICK_KAFKA_FLAGS, kafka_server
 
 from ottla.client.admin.admin import Admin
 from ottla.client.consuming.consumer import Consumer
@@ -15,7 +18,7 @@ from ottla.client.records import ConsumerRecord
 from ottla.client.wire.listed_offset import LATEST
 from ottla.model import TopicPartition
 from ottla.testing.in_process import InProcessBroker
-from tests.interop.broker import Broker
+from tests.conftest import WatchServer
 from tests.mirror.flows import Clusters, contents, create, mirror, mirroring, produce, records_of, until
 from tests.searches import some
 
@@ -24,14 +27,31 @@ pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
 SECONDS_MAX = 30
 
 
-@pytest.fixture
-def from_kafka(apache_kafka: Broker, target_broker: InProcessBroker) -> Clusters:
-    return Clusters(apache_kafka.bootstrap, target_broker.bootstrap)
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory, kafka_jars: Path, watch_server: WatchServer) -> Iterator[str]:
+    properties = {
+        "group.initial.rebalance.delay.ms": "0",
+        "log.cleaner.backoff.ms": "100",
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "1",
+    }
+    data = tmp_path_factory.mktemp("mirror") / "kafka"
+    server = kafka_server(data, folder=kafka_jars, properties=properties, flags=QUICK_KAFKA_FLAGS)
+    with watch_server(server), server:
+        yield server.bootstrap
 
 
 @pytest.fixture
-def to_kafka(apache_kafka: Broker, source_broker: InProcessBroker) -> Clusters:
-    return Clusters(source_broker.bootstrap, apache_kafka.bootstrap)
+def from_kafka(kafka: str, target_broker: InProcessBroker) -> Clusters:
+    return Clusters(kafka, target_broker.bootstrap)
+
+
+@pytest.fixture
+def to_kafka(kafka: str, source_broker: InProcessBroker) -> Clusters:
+    return Clusters(source_broker.bootstrap, kafka)
 
 
 def write_transactions(bootstrap: str, topic: str) -> None:
