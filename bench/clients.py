@@ -88,15 +88,19 @@ class PythonClients:
 
 
 def _run(port: int, client: str, work: str, records: int, cores: set[int]) -> tuple[float, float]:
-    """The seconds that it took, and those that its processor worked."""
     command = [sys.executable, "-m", "bench.python_clients", client, work, str(port), TOPIC, str(records)]
+    return run_program(command, cores)
+
+
+def run_program(command: Sequence[str], cores: set[int]) -> tuple[float, float]:
+    """The seconds that its work took, and those that its processor worked, as it prints them."""
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=_REPOSITORY, env=os.environ
     ) as process:
         machine.pin(process.pid, cores)
         out, errors = process.communicate(timeout=CLIENT_SECONDS_MAX)
     if process.returncode:
-        raise RuntimeError(f"{client}: {errors.strip()[-500:]}")
+        raise RuntimeError(f"{' '.join(command[2:5])}: {errors.strip()[-500:]}")
     seconds, used = map(float, out.split())
     return seconds, used
 

@@ -51,14 +51,18 @@ class Results:
     goals: Sequence[Goal]
     rounds: dict[str, list[Figures]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+    #: Whether the best round counts and not the median: of measures that are the better the larger they are.
+    best_counts: bool = False
 
     def add(self, kind: str, figures: Figures) -> None:
         self.rounds.setdefault(kind, []).append(figures)
 
     def typical(self, kind: str, measure: str) -> float | None:
-        """The median of what ``kind`` reached, where it was measured at all."""
+        """The median of what ``kind`` reached, or the best, where it was measured at all."""
         found = [figures[measure] for figures in self.rounds.get(kind, []) if measure in figures]
-        return median(found) if found else None
+        if not found:
+            return None
+        return max(found) if self.best_counts else median(found)
 
     def ratio(self, measure: str, against: str) -> float | None:
         """The median of ours over theirs, pair by pair."""

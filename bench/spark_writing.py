@@ -72,7 +72,7 @@ class SparkWriting:
     )
 
     def run(self, context: Context) -> Results:
-        results = Results(title=self.title, measures=self.measures, goals=self.goals)
+        results = Results(title=self.title, measures=self.measures, goals=self.goals, best_counts=True)
         jars = jars_for(context)
         spark = _session(context, jars)
         ways = ["ottla", "discarding", *(["kafka"] if jars else [])]

@@ -13,22 +13,15 @@ from pathlib import Path
 import pytest
 from tools.server_process import free_port
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+from tests.shell import REPOSITORY, SECONDS_MAX, fresh_shell, typed
+
 TEXT = (REPOSITORY / "docs" / "cluster.md").read_text()
 START, START_SOMEWHERE, *LINES = re.findall(r"^    (ottla .*?)(?: +#.*)?$", TEXT, re.MULTILINE)
-SECONDS_MAX = 120
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> dict[str, str]:
-    """The environment of a shell in which `ottla` is this one, and knows of no other cluster."""
-    program = tmp_path / "bin" / "ottla"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ottla "$@"\n')
-    program.chmod(0o755)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "OTTLA_", "XDG_"))}
-    path = f"{program.parent}:{os.environ['PATH']}"
-    return {**kept, "PATH": path, "PYTHONPATH": str(REPOSITORY / "src"), "HOME": str(tmp_path)}
+    return fresh_shell(tmp_path)
 
 
 @pytest.fixture
@@ -68,15 +61,7 @@ def test_its_lines(shell: dict[str, str], port: int, tmp_path: Path) -> None:
     lines = ["ottla topic create orders -r 1 -p 2", *LINES]
     assert len(lines) > 5
     for line in lines:
-        done = subprocess.run(
-            ["bash", "-e", "-o", "pipefail", "-c", line],
-            capture_output=True,
-            text=True,
-            timeout=SECONDS_MAX,
-            check=False,
-            cwd=tmp_path,
-            env=shell,
-        )
+        done = typed(line, shell, tmp_path)
         # Copies that are still being made are no fault of the line.
         may_be = (0, 10) if "health" in line or "why" in line else (0,)
         assert done.returncode in may_be, (line, done.stdout, done.stderr)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from tools.server_process import free_port
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+from tests.shell import REPOSITORY, write_program
+
 TEXT = (REPOSITORY / "README.md").read_text()
 BLOCKS = re.findall(r"^```(sh|python)\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 
@@ -20,10 +21,7 @@ BLOCKS = re.findall(r"^```(sh|python)\n(.*?)^```", TEXT, re.DOTALL | re.MULTILIN
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A folder in which `.venv/bin/ottla` is the program of this environment."""
-    program = tmp_path / ".venv" / "bin" / "ottla"
-    program.parent.mkdir(parents=True)
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ottla "$@"\n')
-    program.chmod(0o755)
+    write_program(tmp_path / ".venv" / "bin")
     return tmp_path
 
 

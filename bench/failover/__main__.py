@@ -1,8 +1,9 @@
-"""``python -m bench.failover gaps|cycles|losses|alarms``: clusters of three processes under faults.
+"""``python -m bench.failover gaps|cycles|losses|alarms|power``: clusters of three processes under faults.
 
 gaps      how long producers wait when something dies, against the goals
 losses    what each setting of acks, unclean elections and min.insync.replicas loses
 alarms    whether anybody is taken for dead who is only busy
+power     power cuts of all nodes at once, on a file system in an image of its own
 cycles    one fault after the other, and whether anything that was acknowledged is lost, doubled or moved
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import machine
-from bench.failover import alarms, cycles, gaps, losses
+from bench.failover import alarms, cycles, gaps, losses, power
 from ottla.testing.histories import summary
 
 
@@ -39,6 +40,9 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     false = verbs.add_parser("alarms", help="whether anybody is taken for dead who is only busy")
     false.add_argument("--minutes", type=float, default=10.0)
     false.add_argument("--keep", type=Path, help="folder for the processes' logs")
+    cuts = verbs.add_parser("power", help="power cuts of all nodes at once, with a flush before each answer")
+    cuts.add_argument("--cuts", type=int, default=500)
+    cuts.add_argument("--seed", type=int, default=1)
     return parser.parse_args(words)
 
 
@@ -59,6 +63,11 @@ def main(words: Sequence[str] | None = None) -> int:
         quiet = alarms.run(options.minutes, options.keep)
         print(quiet.report())
         return 1 if quiet.sessions_ended or quiet.isr_shrinks else 0
+    if options.verb == "power":
+        ended = power.run(options.cuts, options.seed)
+        print(ended.report())
+        print(summary(ended.faults) if ended.faults else "nothing that was acknowledged was lost, doubled or moved")
+        return 1 if ended.faults else 0
     outcome = cycles.run(options.kills, options.pauses, options.cuts, options.seed, options.keep)
     print(cycles.report(outcome, options.seed))
     return 1 if outcome.faults else 0

@@ -75,6 +75,7 @@ class Writer:
         #: What became of records that were given up, by the error's name.
         self.errors: dict[str, int] = {}
         self._task = Task(self._write, name)
+        self._is_given_up = False
 
     def start(self) -> None:
         self._task.start()
@@ -88,6 +89,8 @@ class Writer:
             self._producer.produce(topic, value, partition=partition, on_delivery=self._done)
             number += 1
             self._producer.poll(self._pause_s)
+        if self._is_given_up:
+            self._producer.purge()
         self._producer.flush(60)
 
     def _done(self, error: Any, message: Any) -> None:
@@ -103,6 +106,11 @@ class Writer:
 
     def stop(self) -> None:
         """What it has sent is acknowledged or given up then."""
+        self._task.stop()
+
+    def give_up(self) -> None:
+        """Its brokers are gone for good: what was not acknowledged may have been written."""
+        self._is_given_up = True
         self._task.stop()
 
 

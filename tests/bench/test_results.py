@@ -26,6 +26,13 @@ def test_a_server_with_fewer_rounds_is_compared_by_its_own_median() -> None:
     assert measured([], ottla=[10.0, 20.0, 30.0], kafka=[5.0]).ratio("rate", "kafka") == 4.0
 
 
+def test_the_best_round_counts_where_that_is_said() -> None:
+    results = measured([Goal(measure="rate", at_least=30.0)], ottla=[10.0, 30.0, 20.0])
+    assert results.judge(results.goals[0]) == (20.0, False)
+    results.best_counts = True
+    assert results.judge(results.goals[0]) == (30.0, True)
+
+
 @pytest.mark.parametrize(
     ("goal", "verdict"),
     [

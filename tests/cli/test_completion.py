@@ -13,6 +13,7 @@ import pytest
 
 from ottla.testing import InProcessBroker
 from tests.cli.conftest import Command, environment
+from tests.shell import write_program
 
 #: How argcomplete separates what it offers.
 SEPARATOR = "\v"
@@ -95,12 +96,9 @@ def test_the_shells_code(in_process: Command, tmp_path: Path, shell: str) -> Non
     code = tmp_path / "code"
     code.write_text(ran.out)
     subprocess.run([shell, "-n", str(code)], timeout=60, check=True)
-    command = tmp_path / "bin" / "ottla"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m ottla "$@"\n')
-    command.chmod(0o755)
+    write_program(tmp_path / "bin")
     surroundings = environment(
-        code=str(code), typed=TYPED, PATH=f"{command.parent}:{os.environ['PATH']}", HOME=str(tmp_path), TERM="dumb"
+        code=str(code), typed=TYPED, PATH=f"{tmp_path}/bin:{os.environ['PATH']}", HOME=str(tmp_path), TERM="dumb"
     )
     words = [shell, *{"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell], "-c", PRESSES_TAB[shell]]
     done = subprocess.run(words, env=surroundings, capture_output=True, text=True, timeout=60, check=False)

@@ -26,7 +26,9 @@ from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.metadata import Partition, Topic
 from ottla.model import ErrorCode
 from ottla.ports.memory import memory_ports
+from ottla.protocol.apis import ApiKey
 from tests.cli.conftest import SECONDS_MAX, Command, Ran, environment, run_process
+from tests.client.proxy import Action, Pass, Proxy, Request, Silence
 from tests.searches import some
 
 
@@ -159,6 +161,26 @@ def test_silence_of_a_broker_that_hangs_is_no_end(broker: ServedBroker) -> None:
                 "ottla: nothing came for 5000 ms, and the brokers did not answer within 3000 ms either: nobody can "
                 "tell whether there is more; `ottla cluster health` names those that hang\n"
             )
+
+
+def test_silence_while_reading_is_measured_is_no_end_either(broker: ServedBroker) -> None:
+    assert broker.run("produce", "orders", stdin=b"one\n").code == 0
+
+    async def measured() -> Ran:
+        hangs = False
+
+        def answers_one_fetch(request: Request) -> Action:
+            nonlocal hangs
+            was, hangs = hangs, hangs or request.key == ApiKey.FETCH
+            return Silence() if was else Pass()
+
+        async with Proxy(broker.bootstrap, answers_one_fetch) as proxy:
+            words = ("perf", "consume", "orders", "--messages", "2", "--timeout", "1000", "-b", proxy.bootstrap)
+            return await asyncio.to_thread(run_process, words, b"", {})
+
+    ran = asyncio.run(measured())
+    assert ran.code == faults.UNREACHABLE, ran.err
+    assert "nothing came for 1000 ms, and the brokers did not answer within 3000 ms either" in ran.err
 
 
 @pytest.mark.parametrize("shared", some([[], ["--group", "g"]], ["--group", "g"]), ids=["alone", "in a group"])

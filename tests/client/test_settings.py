@@ -51,7 +51,7 @@ def test_kafkas_defaults() -> None:
         ("zzzz", r"there is no setting zzzz$"),
         ("ssl_cafile", r"ssl\.cafile cannot be set: encryption and authentication are not there yet"),
         ("sasl.mechanism", r"sasl\.mechanism cannot be set"),
-        ("transactional_id", r"transactions are not there yet"),
+        ("transaction.two.phase.commit.enable", r"cannot be set: detach\(\) and finish\(\) hand a transaction over"),
         ("metric.reporters", r"this client has no such thing"),
         ("request.required.acks", r"request\.required\.acks is called otherwise here: set acks$"),
         ("message_send_max_retries", r"is called otherwise here: set retries$"),
@@ -211,3 +211,17 @@ def test_partitioners_of_other_clients(theirs: str, ours: str) -> None:
     with pytest.raises(SettingsError, match=f"that is {ours} here"):
         Producer(HERE, partitioner=f"org.apache.kafka.clients.producer.{theirs}")
     assert Producer(HERE, partitioner=ours)
+
+
+def test_what_transactions_need() -> None:
+    """As with Kafka's clients, which know of idempotence only otherwise."""
+    for settings, said in (
+        ({"acks": 1}, "acks must be all"),
+        ({"retries": 0}, "retries must not be 0"),
+        ({"enable_idempotence": False}, r"enable\.idempotence must not be false"),
+        ({"max_in_flight_requests_per_connection": 6}, "at most 5"),
+        ({"transactional_id": " "}, r"transactional\.id must not be empty"),
+        ({"transaction_timeout_ms": 0}, r"transaction\.timeout\.ms must be from 1"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            Producer({**HERE, "transactional.id": "till-1"}, **settings)

@@ -309,8 +309,8 @@ def test_a_password_is_told_to_nobody() -> None:
 
 
 def test_what_is_still_to_come_is_named_too() -> None:
-    config = Config.parse({"transactional.id.expiration.ms": "5"})
-    assert (config.warnings, config.without_effect) == ((), ("transactional.id.expiration.ms",))
+    config = Config.parse({"transaction.two.phase.commit.enable": "true"})
+    assert (config.warnings, config.without_effect) == ((), ("transaction.two.phase.commit.enable",))
 
 
 def test_warnings_are_bounded() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 
 from ottla.config import Config
@@ -10,12 +12,21 @@ from ottla.config.describe import (
     DescribedProperty,
     Source,
     Synonym,
+    broker_entry,
     describe_all_brokers,
-    describe_broker,
     describe_topic,
+    is_listed,
+    names_of_broker,
     value_text,
 )
 from ottla.config.dynamic import with_dynamic
+
+
+def describe_broker(config: Config, names: Collection[str] | None = None) -> list[DescribedProperty]:
+    """As `handlers/configs/described.py` answers: some stand in the list of all only where they are set."""
+    asked = [name for name in names_of_broker(config) if names is None or name in names]
+    entries = [broker_entry(name, config) for name in asked]
+    return [entry for entry in entries if names is not None or is_listed(entry)]
 
 
 def only(entries: list[DescribedProperty]) -> DescribedProperty:

@@ -38,7 +38,7 @@ from ottla.coordination.errors import (
     SessionClosed,
     SessionExpired,
 )
-from ottla.coordination.transfer import DamagedDump, export_tree, import_tree
+from ottla.coordination.transfer import DamagedDump, export_tree, parsed, write_nodes
 from ottla.coordination.znodes import BROKER_SEQUENCE
 
 
@@ -544,6 +544,13 @@ async def another_session_sees_after_sync(provider: Provider, base: str) -> None
 
 
 # Export and import.
+
+
+async def import_tree(session: Coordination, dump: object) -> int:
+    """Returns how many nodes are to be there."""
+    nodes = [node for node in parsed(dump) if node.moves]
+    await write_nodes(session, nodes)
+    return len(nodes)
 
 
 async def a_tree_moves(provider: Provider, base: str) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from tests.searches import examples
 
 from ottla.coordination import Create, Delete, SessionInfo, SetData
-from ottla.coordination.codec import CodecFault, decode_txn, encode_txn
+from ottla.coordination.codec import CodecFault, decode_txn, encoding_txn
 from ottla.coordination.journal import (
     FILE_HEADER_SIZE,
     FRAME_MAGIC,
@@ -23,6 +23,7 @@ from ottla.coordination.journal import (
 )
 from ottla.coordination.snapshot import SnapshotFault, decode_snapshot, encode_snapshot
 from ottla.coordination.tree import CloseSession, OpenSession, TreeOp, ZnodeTree
+from ottla.steps import at_once
 
 OPS: list[TreeOp] = [
     OpenSession(SessionInfo(5, b"secret", 6000)),
@@ -36,7 +37,7 @@ OPS: list[TreeOp] = [
 
 def applied(tree: ZnodeTree, ops: list[TreeOp]) -> bytes:
     outcome = tree.apply(5, ops, tree.zxid + 1, 1_700_000_000_000)
-    return encode_txn(1_700_000_000_000, 5, ops, outcome.results)
+    return at_once(encoding_txn(1_700_000_000_000, 5, ops, outcome.results))
 
 
 def journal(frames: int) -> bytes:

@@ -10,11 +10,12 @@ from hypothesis import given
 from tests.searches import examples
 
 from ottla.coordination import Check, Create, Delete, SessionInfo, SetData
-from ottla.coordination.codec import decode_txn, encode_txn
+from ottla.coordination.codec import decode_txn, encoding_txn
 from ottla.coordination.errors import CoordinationError, MultiFailed
 from ottla.coordination.paths import name_of, parent_of
 from ottla.coordination.snapshot import decode_snapshot, encode_snapshot
 from ottla.coordination.tree import SESSIONS_MAX, CloseSession, OpenSession, ZnodeTree
+from ottla.steps import at_once
 
 OWNERS = (11, 12)
 
@@ -135,7 +136,7 @@ def test_the_tree_does_what_the_model_does(asked: list[tuple[int, list[Any]]], c
             tree.apply(owner, ops, zxid, 1000 + zxid)
             assert seen(tree) == after
             # What the journal keeps does the same again.
-            txn, _ = decode_txn(encode_txn(1000 + zxid, owner, ops, outcome.results), 0)
+            txn, _ = decode_txn(at_once(encoding_txn(1000 + zxid, owner, ops, outcome.results)), 0)
             replayed.apply(txn.session_id, txn.ops, zxid, txn.time_ms)
         assert got == expected
         tree.check_invariants()

@@ -27,6 +27,10 @@ class MemoryJournal:
         self.bytes_max: int | None = None
         self.writes = 0
         self._waiting: list[tuple[int, Written]] = []
+        #: While set, what is in it when it is loaded is not committed.
+        self._found_held = False
+        #: Whether a write timed out that is not committed yet.
+        self._doubtful = False
 
     # The journal.
 
@@ -51,10 +55,16 @@ class MemoryJournal:
         return ErrorCode.NONE
 
     def when_settled(self, call: Callable[[ErrorCode], None]) -> None:
-        if self._waiting:
+        if self._waiting or self._doubtful:
             self._waiting.append((len(self.batches) - 1, call))
         else:
             call(ErrorCode.NONE)
+
+    def when_found_committed(self, call: Callable[[ErrorCode], None]) -> None:
+        if self._found_held:
+            self._waiting.append((len(self.batches) - 1, call))
+        else:
+            self.when_settled(call)
 
     async def replay(self) -> AsyncIterator[bytes]:
         for start in range(0, len(self.batches), _BATCHES_A_CHUNK):
@@ -64,10 +74,21 @@ class MemoryJournal:
 
     def commit(self) -> None:
         """All that was written is committed; who waits is told, in order."""
-        self.held = False
+        self.held = self._found_held = self._doubtful = False
         while self._waiting:
             _, written = self._waiting.pop(0)
             written(ErrorCode.NONE)
+
+    def hold_what_is_found(self) -> None:
+        """What it holds now counts as committed with the next `commit` only."""
+        self._found_held = True
+
+    def time_out(self) -> None:
+        """What waits has waited for too long; it may be committed yet."""
+        self._doubtful = True
+        waiting, self._waiting = self._waiting, []
+        for _, written in waiting:
+            written(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def lose(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
         """The disk refuses what was accepted and not committed: it is not in the log."""

@@ -214,9 +214,9 @@ def test_group_version_is_among_the_features(client: Peer, version: int) -> None
     answer = client.ask(request, version, ApiVersionsResponse)
     finalized = [(each.name, each.min_version_level, each.max_version_level) for each in answer.finalized_features]
     supported = [(each.name, each.min_version, each.max_version) for each in answer.supported_features]
-    assert finalized == ([("group.version", 1, 1)] if version >= 3 else [])
+    assert finalized == ([("group.version", 1, 1), ("transaction.version", 2, 2)] if version >= 3 else [])
     # A range that begins at 0 cannot be told to older clients.
-    assert supported == ([("group.version", 0, 1)] if version >= 4 else [])
+    assert supported == ([("group.version", 0, 1), ("transaction.version", 0, 2)] if version >= 4 else [])
     assert (answer.finalized_features_epoch >= 0) == (version >= 3)
 
 
@@ -224,5 +224,5 @@ def test_without_the_newer_protocol_group_version_is_0(tmp_path: Path) -> None:
     with group_broker(tmp_path, group_coordinator_rebalance_protocols="classic") as broker, broker.connect() as peer:
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
         answer = peer.ask(request, 4, ApiVersionsResponse)
-        assert answer.finalized_features == []
-        assert [each.name for each in answer.supported_features] == ["group.version"]
+        assert [each.name for each in answer.finalized_features] == ["transaction.version"]
+        assert [each.name for each in answer.supported_features] == ["group.version", "transaction.version"]

@@ -20,15 +20,22 @@ from ottla.protocol.generated.alter_partition import (
 )
 from ottla.protocol.generated.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from ottla.protocol.generated.default_principal_data import DefaultPrincipalData
 from ottla.protocol.generated.envelope import EnvelopeRequest, EnvelopeResponse
 from ottla.protocol.generated.metadata import MetadataRequest
 from ottla.protocol.header import RequestHeader, decode_response_header, encode_request
 from ottla.protocol.message import Message
 from ottla.security.authorizer import Operation, Resource
-from ottla.security.forwarded import decode_principal, encode_principal
+from ottla.security.forwarded import decode_principal
 from ottla.security.principal import Principal
 
 ALICE = Principal("User", "alice")
+
+
+def encode_principal(principal: Principal) -> bytes:
+    """As a forwarding broker of Kafka's writes it."""
+    data = DefaultPrincipalData(type=principal.kind, name=principal.name, token_authenticated=False)
+    return b"\0\0" + data.encode(0)
 
 
 class OnlyBrokers:

@@ -35,9 +35,8 @@ from ottla.records.batch import check_crc, iterate
 from ottla.records.control import parse_control
 from ottla.records.record import decode_batch
 from ottla.steps import Steps
-from ottla.storage.cleaner.dirt import dirt_of
 from ottla.storage.cleaner.job import PassLimits
-from ottla.storage.cleaner.rounds import PassContext, PassResult, ThreadWorker, clean_log, run_here
+from ottla.storage.cleaner.rounds import PassContext, PassResult, ThreadWorker, clean_log
 from ottla.storage.formats import offset_checkpoint
 from ottla.storage.log.opening.open_log import open_log
 from tests.conftest import WatchServer
@@ -45,6 +44,7 @@ from tests.interop.broker import Broker, kafka_broker
 from tests.interop.clients import SECONDS_MAX, eventually
 from tests.interop.conftest import create_topic
 from tests.interop.test_segments import assert_no_complaint
+from tests.storage.at_once import clean, dirt_of
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
 
@@ -325,7 +325,7 @@ def clean_copy(stage: Stage, into: Path) -> tuple[Path, PassResult]:
         checkpointing=lambda _: nothing_to_write(),
         remove_later=lambda _, removal: removals.append(removal.run),
     )
-    outcome = run_here(clean_log(log, dirt, surrounding))
+    outcome = clean(clean_log(log, dirt, surrounding))
     for remove in removals:
         remove()
     log.close()

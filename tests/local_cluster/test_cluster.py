@@ -164,11 +164,14 @@ def test_a_port_that_was_taken_meanwhile_is_chosen_again(monkeypatch: pytest.Mon
             assert cluster.leader(TOPIC) == 1
 
 
-def test_it_goes_on_after_a_stop_over_the_same_folders(tmp_path: Path) -> None:
+def test_it_goes_on_after_a_stop_and_the_death_of_all_over_the_same_folders(tmp_path: Path) -> None:
     with ottla.testing.cluster(3, data=tmp_path) as first:
         first.create_topic(TOPIC, partitions=3)
         produce(first, batch("kept"))
     with ottla.testing.cluster(3, data=tmp_path) as second:
+        check(second, batch("kept"))
+        second.kill_all()
+        second.start()
         check(second, batch("kept"))
 
 

@@ -70,6 +70,21 @@ def test_its_address_is_known_when_it_can_be_reached_and_its_lines_are_passed_on
     run(work())
 
 
+def test_what_is_killed_with_everything_is_not_started_again() -> None:
+    async def work() -> None:
+        one = member(SERVES)
+        one.start()
+        await one.address
+        pid = one.pid
+        assert pid is not None
+        one.kill()
+        await one.stop()
+        await gone(pid)
+        assert (one.pid, one.starts) == (None, 1)
+
+    run(work())
+
+
 def test_what_dies_is_started_again() -> None:
     async def work() -> None:
         one = member(SERVES)

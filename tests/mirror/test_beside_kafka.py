@@ -17,14 +17,22 @@ from ottla.client.producing.producer import Producer
 from ottla.client.records import ConsumerRecord
 from ottla.client.wire.listed_offset import LATEST
 from ottla.model import TopicPartition
+from ottla.records.builder import BatchBuilder
+from ottla.records.compression import GZIP, LZ4, SNAPPY
 from ottla.testing.in_process import InProcessBroker
 from tests.conftest import WatchServer
 from tests.mirror.flows import Clusters, contents, create, mirror, mirroring, produce, records_of, until
+from tests.records.generated_records import NOW
+from tests.records.test_old_messages import RECORDS, written
 from tests.searches import some
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
 
 SECONDS_MAX = 30
+
+
+#: What its brokers wrote before 2017 lies in this topic: messages of magic 0 and 1, and a batch behind them.
+OLD = "old"
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +49,23 @@ def kafka(tmp_path_factory: pytest.TempPathFactory, kafka_jars: Path, watch_serv
     data = tmp_path_factory.mktemp("mirror") / "kafka"
     server = kafka_server(data, folder=kafka_jars, properties=properties, flags=QUICK_KAFKA_FLAGS)
     with watch_server(server), server:
+        asyncio.run(create(server.bootstrap, OLD))
+        server.stop()
+        (folder,) = data.rglob(f"{OLD}-0")
+        for file in folder.glob("*.*index"):
+            file.unlink()
+        (folder / f"{0:020}.log").write_bytes(b"".join(old_messages()))
+        server.start()
         yield server.bootstrap
+
+
+def old_messages() -> Iterator[bytes]:
+    """As an upgraded cluster has them."""
+    for number, (magic, codec) in enumerate([(0, 0), (0, GZIP), (1, SNAPPY), (1, LZ4), (1, 0)]):
+        yield written(magic, codec, 4 * number)
+    builder = BatchBuilder()
+    builder.append(9, b"k", b"newer")
+    yield builder.build(base_offset=20)
 
 
 @pytest.fixture
@@ -156,6 +180,15 @@ async def test_kafka_takes_a_compacted_topic_without_its_gaps(to_kafka: Clusters
     copy = await records_of(to_kafka.target, "A.gaps")
     assert contents(copy)[-17:] == contents(original)[-17:]
     assert len(copy) < await ends(to_kafka.source, tp)
+
+
+async def test_messages_from_before_batches_are_copied(from_kafka: Clusters) -> None:
+    assert (await mirror(from_kafka, topics=OLD)).stopped == []
+    await check_every_offset(from_kafka, OLD, await records_of(from_kafka.source, OLD))
+    copied = await records_of(from_kafka.target, f"A.{OLD}")
+    times = [-1] * 8 + [NOW, NOW + 1, NOW + 2, NOW + 3] * 3
+    assert [(one.key, one.value) for one in copied] == [*RECORDS * 5, (b"k", b"newer")]
+    assert [one.timestamp for one in copied] == [*times, 9]
 
 
 async def test_a_group_is_moved_to_kafka(to_kafka: Clusters) -> None:

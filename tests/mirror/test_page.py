@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,26 +11,18 @@ import pytest
 from tools.server_process import free_port
 
 from ottla.mirror.properties import DEFAULTS, WITHOUT_EFFECT
+from tests.shell import REPOSITORY, SECONDS_MAX, fresh_shell, typed
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 TEXT = (REPOSITORY / "docs" / "mirror.md").read_text()
 (PROPERTIES,) = re.findall(r"^```properties\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 LINES = re.findall(r"^    ((?:seq|ottla) .*)$", TEXT, re.MULTILINE)
 STARTS = [line for line in LINES if line.startswith("ottla up")]
 COMMANDS = [line for line in LINES if line not in STARTS]
-SECONDS_MAX = 60
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> dict[str, str]:
-    """The environment of a shell in which `ottla` is this one, and knows of no cluster."""
-    program = tmp_path / "bin" / "ottla"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ottla "$@"\n')
-    program.chmod(0o755)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "OTTLA_", "XDG_"))}
-    path = f"{program.parent}:{os.environ['PATH']}"
-    return {**kept, "PATH": path, "PYTHONPATH": str(REPOSITORY / "src"), "HOME": str(tmp_path)}
+    return fresh_shell(tmp_path)
 
 
 @pytest.fixture
@@ -68,10 +58,7 @@ def test_the_example_runs(here: dict[str, str], shell: dict[str, str], tmp_path:
     (tmp_path / "mm2.properties").write_text(of_this_test(PROPERTIES))
     printed = []
     for line in COMMANDS:
-        words = ["bash", "-o", "pipefail", "-c", of_this_test(line)]
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=SECONDS_MAX, check=False, env=shell, cwd=tmp_path
-        )
+        done = typed(of_this_test(line), shell, tmp_path)
         assert done.returncode == 0, (line, done.stderr)
         printed.append(done.stdout)
     assert (len(STARTS), len(COMMANDS)) == (2, 4)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.handlers.frames import fetch_request
+from tests.storage.at_once import cut_to, expire
 from tests.storage.log_world import NOW, TP, World, batch
 
 from ottla.config.log import LogConfig
@@ -70,7 +71,7 @@ class Partition:
         self.leader.high_watermark = self.log.end_offset
 
     def cut(self, offset: int) -> None:
-        self.log.truncate_to(offset)
+        cut_to(self.log, offset)
         self.leader.high_watermark = self.log.end_offset
 
     def expected(self, memo: FetchMemo, whole: bytes) -> bytes | None:
@@ -203,7 +204,7 @@ def test_random_requests(tmp_path: Path, version: int) -> None:
             to = rng.randrange(ours.log.start_offset, ours.log.end_offset + 1)
             for each in (ours, twin):
                 each.log.advance_start(to)
-                for removal in each.log.expire(NOW, each.leader.high_watermark):
+                for removal in expire(each.log, NOW, each.leader.high_watermark):
                     removal.run()
         number = rng.randrange(len(wires))
         wire = wires[number]

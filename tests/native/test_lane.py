@@ -20,11 +20,13 @@ from ottla.model import ErrorCode
 from ottla.protocol.hot.produce_template import AnswerTemplate
 from ottla.records.batch import COUNT_AT, HEADER_SIZE, LAST_OFFSET_DELTA_AT, parse_header, patch_crc
 from ottla.records.checksum import crc32c as packaged_crc32c
+from ottla.records.control import ControlType, control_batch
 from ottla.records.plain import COUNTED_RECORDS_MAX, is_plain
 from ottla.records.record import most_records
 from ottla.replication.isr import InSyncReplicas
 from ottla.replication.leader import Leader
 from ottla.storage.errors import AppendRefused
+from ottla.storage.log.append import Origin
 
 compiled = pytest.importorskip("ottla.native.lane", reason=NOTHING_COMPILED)
 TAKEN, Lane, Run, crc32c = compiled.TAKEN, compiled.Lane, compiled.Run, compiled.crc32c
@@ -94,7 +96,7 @@ class Partition:
 class Wire:
     """A connection with a lane."""
 
-    def __init__(self, partition: Partition, run: Any, token: object = None) -> None:
+    def __init__(self, partition: Partition, run: Any, token: object = None, *, transactional: bool = False) -> None:
         self.client, self.served = socket.socketpair()
         self.client.setblocking(False)
         self.served.setblocking(False)
@@ -111,6 +113,7 @@ class Wire:
             template.offset_at,
             template.has_log_start,
             1000,
+            transactional,
         )
         self.buffer = bytearray(65536)
 
@@ -494,7 +497,7 @@ def test_a_run_keeps_its_lanes_until_it_is_cleared(partition: Partition, run: An
 
 
 def test_what_makes_no_lane(partition: Partition, run: Any) -> None:
-    good = [3, None, 9, True, PREFIX, TRAILER, bytes(60), 20, True, 1000]
+    good = [3, None, 9, True, PREFIX, TRAILER, bytes(60), 20, True, 1000, False]
     assert run.lane(*good)
     for at, bad in [(4, bytes(5000)), (5, bytes(5000)), (6, bytes(600)), (7, 7), (7, -1), (7, 37), (7, 2**31 - 1)]:
         with pytest.raises(ValueError, match="short"):
@@ -503,6 +506,45 @@ def test_what_makes_no_lane(partition: Partition, run: Any) -> None:
         Run(partition.leader, ())
     with pytest.raises(TypeError):
         Lane()
+
+
+def in_transaction(sequence: int, *, transactional: bool = True, producer_id: int = 7) -> bytes:
+    return bytes(batch(b"v", producer=(producer_id, 0, sequence), transactional=transactional))
+
+
+def test_a_lane_of_a_transactional_producer(partition: Partition, run: Any) -> None:
+    """It takes batches in transactions and no others; the log takes them while the transaction is open."""
+    partition.append(in_transaction(0))
+    partition.log.write_staged()
+    wire = Wire(partition, run, transactional=True)
+    for other in (in_transaction(1, transactional=False), in_transaction(-1, producer_id=-1), batch(b"plain")):
+        assert wire.receive(frame(9, other)) != TAKEN
+    first = partition.log.next_offset
+    assert wire.receive(frame(9, in_transaction(1))) == TAKEN
+    assert run.producers() == [(0, 7, 0, 1, 1)]
+    staging = partition.log.staging
+    assert staging.stage_run(run, EPOCH, NOW) == first + 1
+    partition.log.write_staged()
+    run.clear()
+    marked = control_batch(ControlType.ABORT, timestamp=NOW, producer_id=7, producer_epoch=0, coordinator_epoch=0)
+    partition.log.stage(memoryview(bytearray(marked)), EPOCH, NOW, Origin.COORDINATOR)
+    partition.log.write_staged()
+    assert partition.log.aborted_transactions(0, partition.log.end_offset) == [(7, first - 1)]
+    assert wire.receive(frame(9, in_transaction(2))) == TAKEN
+    assert staging.stage_run(run, EPOCH, NOW) == -1, "it belongs to no transaction: the ordinary way refuses it"
+    run.clear()
+    wire.close()
+
+
+def test_an_ordinary_lane_takes_nothing_of_a_transaction(partition: Partition, run: Any) -> None:
+    partition.append(in_transaction(0))
+    partition.log.write_staged()
+    wire = Wire(partition, run)
+    assert wire.receive(frame(9, in_transaction(1))) != TAKEN
+    assert wire.receive(frame(9, in_transaction(1, transactional=False))) == TAKEN
+    assert partition.log.staging.stage_run(run, EPOCH, NOW) == -1, "a transaction of this producer is open"
+    run.clear()
+    wire.close()
 
 
 # -- what is answered later

@@ -86,9 +86,15 @@ class Pipeline:
 
 
 @pytest.fixture
-def pipeline(spark: Any, broker: InProcessBroker, tmp_path: Path) -> Iterator[Pipeline]:  # noqa: F811
+def pipeline(spark: Any, kept_settings: None, broker: InProcessBroker, tmp_path: Path) -> Pipeline:  # noqa: F811
+    return Pipeline(spark, broker, tmp_path)
+
+
+@pytest.fixture
+def kept_settings(spark: Any) -> Iterator[None]:  # noqa: F811
+    """What a run sets is set back for those who use the session next."""
     before = {name: spark.conf.get(name, None) for name in _SETTINGS}
-    yield Pipeline(spark, broker, tmp_path)
+    yield
     for name, value in before.items():
         if value is None:
             spark.conf.unset(name)

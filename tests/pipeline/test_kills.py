@@ -1,18 +1,25 @@
-"""The driver is killed at any moment: each row is in the tables once, and each bad record in the dead letters."""
+"""Drivers, executors and workers are killed at any moment: each row is in the tables once, each bad record in the dead
+letters.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 from tests.conftest import REPOSITORY
 from tests.pipeline.conftest import Pipeline
 from tests.spark.conftest import needs_java
-from tests.spark.processes import end_all
+from tests.spark.processes import descendants, end_all, python_workers
+from tests.spark.standalone import SPECULATION, ran_twice, standalone
 
 from ottla.pipeline.tables.log import TableLog
 
@@ -21,10 +28,14 @@ pytestmark = [needs_java, pytest.mark.xdist_group("spark")]
 TABLES = ("raw", "orders", "totals")
 #: A driver that shows nothing for so long hangs.
 SECONDS_MAX = 900.0
+ROUNDS = int(os.environ.get("OTTLA_SPARK_KILL_ROUNDS", "20"))
+#: They make at least six versions: four of raw, one each of the others.
+RECORDS_A_ROUND = 100
+BATCH = 25
 FILE = """
 @table
 def raw():
-    return read_topic("TOPIC", maxOffsetsPerTrigger=BATCH)
+    return read_topic("TOPIC", maxOffsetsPerTrigger=TAKEN)
 
 @table
 @expect_or_drop("positive", "amount > 0")
@@ -38,33 +49,30 @@ def totals():
 
 
 class Rounds:
-    """One pipeline over one topic, started again after each kill."""
+    """One pipeline over one topic, which goes on from wherever a kill has left it."""
 
-    def __init__(self, pipeline: Pipeline, records: int, batch: int) -> None:
+    def __init__(self, pipeline: Pipeline, batch: int) -> None:
         self.pipeline = pipeline
-        self.records = records
-        pipeline.define(FILE.replace("BATCH", str(batch)))
-        pipeline.send(*({"id": number, "amount": number % 10} for number in range(records)))
+        self.records = 0
+        pipeline.define(FILE.replace("TAKEN", str(batch)))
         self._log = pipeline.folder / "driver.txt"
+        self._spark = ["--master", "local[2]"]
+        self._running: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> subprocess.Popen[bytes]:
-        words = [
-            "pipeline",
-            "run",
-            str(self.pipeline.path),
-            "--folder",
-            self.pipeline.places.folder,
-            "--mode",
-            "catch-up",
-        ]
-        more = [
-            "-b",
-            self.pipeline.broker.bootstrap,
-            "--master",
-            "local[2]",
-            "--conf",
-            "spark.sql.shuffle.partitions=2",
-        ]
+    def on(self, master: str, config: Mapping[str, str]) -> None:
+        """Elsewhere than in one process."""
+        self._spark = ["--master", master]
+        for name, value in config.items():
+            self._spark += ["--conf", f"{name}={value}"]
+
+    def send(self, count: int) -> None:
+        ids = range(self.records, self.records + count)
+        self.pipeline.send(*({"id": number, "amount": number % 10} for number in ids))
+        self.records += count
+
+    def start(self, mode: str) -> subprocess.Popen[bytes]:
+        words = ["pipeline", "run", str(self.pipeline.path), "--folder", self.pipeline.places.folder, "--mode", mode]
+        more = ["-b", self.pipeline.broker.bootstrap, *self._spark, "--conf", "spark.sql.shuffle.partitions=2"]
         with self._log.open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "ottla", *words, *more],
@@ -81,21 +89,41 @@ class Rounds:
     def versions(self) -> int:
         return sum(TableLog(self.pipeline.places.table(name)).state().version + 1 for name in TABLES)
 
-    def killed(self, after: int, seconds: float) -> None:
-        """Once the tables have so many versions more, and then a moment."""
-        wanted, give_up = self.versions() + after, time.monotonic() + SECONDS_MAX
-        process = self.start()
-        try:
-            while self.versions() < wanted and process.poll() is None:
-                assert time.monotonic() < give_up, self.log()
-                time.sleep(0.02)
-            time.sleep(seconds)
-        finally:
-            end_all(process.pid)
-            process.wait()
+    def goes_on(self, more: int) -> None:
+        """Until the tables have so many versions more; the run does not end meanwhile."""
+        assert self._running is not None
+        wanted, give_up = self.versions() + more, time.monotonic() + SECONDS_MAX
+        while self.versions() < wanted:
+            assert self._running.poll() is None, self.log()
+            assert time.monotonic() < give_up, self.log()
+            time.sleep(0.02)
+
+    def kill(self, after: int, seconds: float, others: Callable[[], list[int]]) -> str:
+        """Once there are so many versions more, and a moment later: one of the others, without which the run goes on,
+        or the driver, if there are none. Who it was.
+        """
+        self.send(RECORDS_A_ROUND)
+        if self._running is None:
+            self._running = self.start("stream")
+        self.goes_on(after)
+        time.sleep(seconds)
+        found = others()
+        if not found:
+            self.end()
+            return "driver"
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(random.choice(found), signal.SIGKILL)
+        return "other"
+
+    def end(self) -> None:
+        if self._running is not None:
+            end_all(self._running.pid)
+            self._running.wait()
+            self._running = None
 
     def to_the_end(self) -> None:
-        process = self.start()
+        self.end()
+        process = self.start("catch-up")
         try:
             assert process.wait(SECONDS_MAX) == 0, self.log()
         finally:
@@ -119,20 +147,59 @@ class Rounds:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_driver_is_killed(pipeline: Pipeline) -> None:
-    rounds = Rounds(pipeline, records=60, batch=30)
-    rounds.killed(after=1, seconds=0)
-    rounds.to_the_end()
+    rounds = Rounds(pipeline, batch=30)
+    try:
+        rounds.kill(after=1, seconds=0, others=list)
+        rounds.to_the_end()
+    finally:
+        rounds.end()
     rounds.check()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_drivers_are_killed(pipeline: Pipeline) -> None:
+    chance = seeded()
+    rounds = Rounds(pipeline, batch=BATCH)
+    try:
+        for _ in range(ROUNDS):
+            rounds.kill(after=chance.randrange(6), seconds=chance.random(), others=list)
+        rounds.to_the_end()
+    finally:
+        rounds.end()
+    rounds.check()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_drivers_and_executors_of_a_cluster_are_killed_with_speculation(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Two worker processes: a task that is slower than others runs a second time on the other's executor."""
+    chance = seeded()
+    rounds = Rounds(pipeline, batch=BATCH)
+    events = tmp_path / "events"
+    events.mkdir()
+    with standalone(tmp_path, workers=2) as (master, machines):
+        rounds.on(master, {**SPECULATION, "spark.eventLog.dir": events.as_uri()})
+
+        def executors() -> list[int]:
+            return [one for machine in machines for one in descendants(machine)[:1]]
+
+        def workers() -> list[int]:
+            return [one for machine in machines for one in python_workers(machine)]
+
+        try:
+            for number in range(ROUNDS):
+                others: Callable[[], list[int]] = chance.choice((executors, workers, list))
+                died = rounds.kill(after=chance.randrange(1, 6), seconds=chance.random(), others=others)
+                print(f"round {number}: {died} ({others.__name__}), {rounds.versions()} versions")
+            rounds.to_the_end()
+        finally:
+            rounds.end()
+    rounds.check()
+    assert ran_twice(events)
+
+
+def seeded() -> random.Random:
     seed = int(os.environ.get("OTTLA_SEED", "0")) or random.randrange(2**31)
     print(f"seed {seed}")
-    chance = random.Random(seed)
-    rounds = Rounds(pipeline, records=2000, batch=50)
-    for _ in range(20):
-        rounds.killed(after=chance.randrange(6), seconds=chance.random())
-    rounds.to_the_end()
-    rounds.check()
+    return random.Random(seed)

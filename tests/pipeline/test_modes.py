@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from tests.pipeline.conftest import Pipeline, headers
 
 from ottla.pipeline.backfill import Range, backfill
+from ottla.pipeline.places import Places
 from ottla.pipeline.tables.log import TableLog
 from ottla.pipeline.tables.upkeep import SMALL_FILES_MAX
 
@@ -76,6 +78,72 @@ def test_late_rows_and_a_backfill(pipeline: Pipeline) -> None:
     pipeline.catch_up()
     assert len(pipeline.rows("raw", "offset")) == 7
     assert counts(pipeline)[-1] == (30, "a", 3)
+
+
+SAME = """
+@table
+def raw():
+    return read_topic("TOPIC", maxOffsetsPerTrigger=3)
+
+@table(time="at", format="delta")
+@expect_or_drop("has a user", "user IS NOT NULL")
+def clicks():
+    rows = decode_json(read_stream("raw"), "id INT, at TIMESTAMP, user STRING")
+    return rows.withColumn("weight", F.lit(WEIGHT))
+
+@table(keys=["window", "user"], format="delta")
+def counts():
+    rows = read_stream("clicks").withWatermark("at", "1 day").groupBy(F.window("at", "5 minutes"), "user")
+    return rows.agg(F.count("*").alias("clicks"), F.sum("weight").alias("weight"))
+"""
+
+
+@pytest.mark.slow
+def test_a_stream_a_catch_up_and_a_backfill_make_the_same_tables(pipeline: Pipeline) -> None:
+    """The backfill mends what another file had computed; the tables are those of Delta's readers too."""
+    good = [click(number, number * 1.5, "abc"[number % 3]) for number in range(20)]
+    pipeline.send(*good[:12], {"id": 99, "at": good[0]["at"]}, *good[12:], b"junk")
+    made: dict[str, list[list[Any]]] = {}
+
+    def tables() -> list[list[Any]]:
+        return [
+            pipeline.rows("raw", "topic", "partition", "offset", "timestamp", "value"),
+            pipeline.rows("clicks", "*"),
+            pipeline.rows("counts", "*"),
+        ]
+
+    def in_folder(name: str, weight: int) -> None:
+        pipeline.define(SAME.replace("WEIGHT", str(weight)))
+        pipeline.places = Places(str(pipeline.folder / name))
+
+    in_folder("stream", weight=2)
+    give_up = time.monotonic() + 600
+
+    def stopped() -> bool:
+        assert time.monotonic() < give_up
+        counted = TableLog(pipeline.places.table("counts")).state().version >= 0
+        return counted and sum(row[0] for row in pipeline.rows("counts", "clicks")) == len(good)
+
+    pipeline.run().stream(0.1, stopped)
+    made["stream"] = tables()
+    in_folder("catch-up", weight=2)
+    pipeline.catch_up()
+    made["catch-up"] = tables()
+    in_folder("backfill", weight=1)
+    pipeline.catch_up()
+    made["wrong"] = tables()
+    in_folder("backfill", weight=2)
+    for _ in range(2):
+        backfill(pipeline.run(), Range(0, 4_000_000_000_000))
+        made["backfill"] = tables()
+        assert made["backfill"] == made["stream"]
+    assert made["catch-up"] == made["stream"]
+    assert made["wrong"] != made["stream"]
+    assert [len(one) for one in made["stream"]] == [22, 20, 18]
+
+    for name, columns in (("clicks", ["id", "weight"]), ("counts", ["user", "clicks"])):
+        rows = DeltaTable(pipeline.places.table(name)).to_pyarrow_table().select(columns).to_pylist()
+        assert sorted((tuple(row.values()) for row in rows), key=repr) == pipeline.rows(name, *columns)
 
 
 CHANGES = """

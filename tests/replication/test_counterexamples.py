@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.replication.roles_world import TP, RolesWorld
+from tests.storage.at_once import cut_to_leader
 from tests.storage.log_world import batch, read_all, read_first
 
 from ottla.model import ErrorCode
@@ -74,7 +75,7 @@ class Cluster:
         end, last_epoch = role.log.end_offset, role.log.epochs.latest
         found = source.log.epochs.end_offset_for(last_epoch, source.log.end_offset) if last_epoch >= 0 else None
         if found is not None and (found[0] < last_epoch or found[1] < end):
-            role.truncate_to_leader(*found)
+            cut_to_leader(role, *found)
             return ErrorCode.NONE
         source.follower_fetched(follower, end, NOW)
         data = source.log.read(end, 1 << 20, source.log.end_offset).read()

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 from tests.replication.roles_world import DIRECTORIES, OTHER, TP, US, RolesWorld
+from tests.storage.at_once import cut_to_leader, write_checkpoints
 from tests.storage.log_world import batch, read_all
 
 from ottla.config.log import LogConfig
@@ -86,7 +87,7 @@ def test_what_does_not_go_on_from_the_end_is_refused_and_changes_nothing() -> No
         follower.append(half, leader_high_watermark=2)
     follower.append(sent(2, b"c", epoch=1), leader_high_watermark=1)
     assert (follower.log.end_offset, follower.high_watermark) == (3, 1)
-    follower.truncate_to_leader(1, 2)
+    cut_to_leader(follower, 1, 2)
     assert (follower.log.end_offset, follower.high_watermark) == (2, 1)
 
 
@@ -138,7 +139,7 @@ def test_a_follower_begins_with_the_watermark_that_was_known_within_its_log() ->
 )
 def test_what_the_leader_does_not_have_is_cut(own: Epochs, answer: tuple[int, int], left: str) -> None:
     follower = filled(own).follower
-    assert follower.truncate_to_leader(*answer) == len(left)
+    assert cut_to_leader(follower, *answer) == len(left)
     assert written(follower.log) == left
 
 
@@ -146,14 +147,14 @@ def test_committed_records_above_the_own_watermark_are_kept() -> None:
     """KIP-101: the follower's watermark lags behind by a fetch, and cutting there would lose what is committed."""
     follower = filled([(1, 5)]).follower
     follower.leader_committed(3)
-    assert follower.truncate_to_leader(1, 5) == 5
+    assert cut_to_leader(follower, 1, 5) == 5
     assert follower.high_watermark == 3
 
 
 def test_a_cut_takes_the_watermark_and_the_epochs_along() -> None:
     follower = filled([(1, 3), (2, 3)]).follower
     follower.leader_committed(6)
-    follower.truncate_to_leader(1, 2)
+    cut_to_leader(follower, 1, 2)
     assert follower.high_watermark == 2
     assert follower.log.epochs.entries() == [(1, 0)]
     follower.append(sent(2, b"7", epoch=7), leader_high_watermark=3)
@@ -165,7 +166,7 @@ def test_a_cut_inside_a_batch_takes_the_whole_batch() -> None:
     follower = following().follower
     follower.append(sent(0, b"1", epoch=1), 1)
     follower.append(sent(1, b"1", b"1", b"1", epoch=1), 4)
-    assert follower.truncate_to_leader(1, 3) == 1
+    assert cut_to_leader(follower, 1, 3) == 1
     assert follower.high_watermark == 1
 
 
@@ -181,9 +182,9 @@ def test_no_checkpoint_speaks_of_more_than_a_cut_leaves(inside: bool) -> None:
     flush.run()
     follower.log.flushed(flush)
     directories = world.replicas.directories
-    directories.write_checkpoints(world.replicas.high_watermarks())
+    write_checkpoints(directories, world.replicas.high_watermarks())
     assert offset_checkpoint.read(world.ports.disk, f"{DIRECTORIES[0]}/recovery-point-offset-checkpoint") == {TP: 20}
-    end = follower.truncate_to_leader(1, 11 if inside else 10)
+    end = cut_to_leader(follower, 1, 11 if inside else 10)
     assert end == 10
     assert offset_checkpoint.read(world.ports.disk, f"{DIRECTORIES[0]}/recovery-point-offset-checkpoint") == {TP: 10}
     world.ports.disk.crash(Random(3))
@@ -207,7 +208,7 @@ def test_two_logs_become_one_however_they_parted() -> None:
             latest = follower.log.epochs.latest
             answer = leader.epochs.end_offset_for(latest, leader.end_offset) if latest >= 0 else None
             end = follower.log.end_offset
-            if answer is None or follower.truncate_to_leader(*answer) == end:
+            if answer is None or cut_to_leader(follower, *answer) == end:
                 break
         end = follower.log.end_offset
         assert written(leader)[:end] == written(follower.log), f"seed {seed}"
@@ -317,7 +318,7 @@ def test_a_power_cut_behind_a_new_beginning_leaves_a_log_that_opens(again_at: in
     assert flush is not None
     flush.run()
     follower.log.flushed(flush)
-    world.replicas.directories.write_checkpoints(world.replicas.high_watermarks())
+    write_checkpoints(world.replicas.directories, world.replicas.high_watermarks())
     follower.start_over(again_at)
     follower.append(sent(again_at, b"1", epoch=1), again_at, again_at)
     world.ports.disk.crash(Random(7))
@@ -328,4 +329,4 @@ def test_a_power_cut_behind_a_new_beginning_leaves_a_log_that_opens(again_at: in
 
 def test_a_leader_that_knows_no_such_epoch_has_said_nothing_to_cut_by() -> None:
     follower = filled([(1, 4)]).follower
-    assert follower.truncate_to_leader(-1, -1) == 4
+    assert cut_to_leader(follower, -1, -1) == 4

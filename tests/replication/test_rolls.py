@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.replication.roles_world import DIRECTORIES, NOW, OTHER, TP, US, RolesWorld
+from tests.storage.at_once import cut_to_leader
 from tests.storage.log_world import batch, read_all
 
 from ottla.config.log import LogConfig
@@ -76,10 +77,10 @@ def test_a_log_is_not_cut_while_its_segment_is_made() -> None:
     with pytest.raises(RollDue):
         world.follower.append(sent(0, count=2), 0)
     with pytest.raises(RollDue):
-        world.follower.truncate_to_leader(LEADER_EPOCH, 0)
+        cut_to_leader(world.follower, LEADER_EPOCH, 0)
     assert log.end_offset == 1
     assert rolled(world, log) is None
-    assert world.follower.truncate_to_leader(LEADER_EPOCH, 0) == 0
+    assert cut_to_leader(world.follower, LEADER_EPOCH, 0) == 0
     world.follower.append(sent(0), 0)
     assert log.end_offset == 1
 

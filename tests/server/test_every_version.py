@@ -1,6 +1,7 @@
-"""Each API that is not about groups, at every version that is advertised, over a socket: what it says and what it does.
+"""Each API at every version that is advertised, over a socket: what it says and what it does.
 
-Group APIs have `tests/handlers/test_groups_*.py`, Produce and Fetch their own tests beside them.
+APIs of groups have `tests/handlers/test_groups_*.py`, those of transactions `tests/handlers/test_transactions.py`,
+Produce and Fetch their own tests beside them.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def list_offsets(scene: Scene) -> None:
 
 
 def find_coordinator(scene: Scene) -> None:
-    """Of transactions there is none; nor of groups, in a cluster with too few brokers for the offsets topic."""
+    """There is none in a cluster with too few brokers for the topics of coordinators."""
     for key_type in (0, 1) if scene.version >= 1 else (0,):
         if scene.version >= 4:
             answer = scene.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["a", "b"]))
@@ -478,8 +479,10 @@ CASES: dict[str, Callable[[Scene], None]] = {
 }
 #: Tested with the groups that they are about.
 GROUPS = {8, 9, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69}
+TRANSACTIONS = {24, 25, 26, 27, 28, 65, 66}
 #: Tested in tests/handlers/test_requests_of_{controllers,brokers}.py.
-SERVED = {route.module: route for key, route in ROUTES.items() if key not in GROUPS | BETWEEN_BROKERS}
+ELSEWHERE = GROUPS | TRANSACTIONS | BETWEEN_BROKERS
+SERVED = {route.module: route for key, route in ROUTES.items() if key not in ELSEWHERE}
 
 
 def test_no_api_is_left_out() -> None:

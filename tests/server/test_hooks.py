@@ -23,6 +23,8 @@ from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.real import real_ports
 from ottla.protocol.apis import api
 from ottla.protocol.generated import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     allocate_producer_ids,
     alter_configs,
     alter_partition,
@@ -45,8 +47,10 @@ from ottla.protocol.generated import (
     describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
+    describe_transactions,
     describe_user_scram_credentials,
     elect_leaders,
+    end_txn,
     envelope,
     find_coordinator,
     heartbeat,
@@ -57,6 +61,7 @@ from ottla.protocol.generated import (
     leave_group,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -64,7 +69,9 @@ from ottla.protocol.generated import (
     offset_for_leader_epoch,
     stop_replica,
     sync_group,
+    txn_offset_commit,
     update_metadata,
+    write_txn_markers,
 )
 from ottla.protocol.generated.api_versions import ApiVersionsRequest
 from ottla.protocol.generated.describe_cluster import DescribeClusterRequest
@@ -79,6 +86,11 @@ from ottla.security.quotas import Use
 HELD_BACK_MS = 777
 TP = TopicPartition("t", 0)
 TOPIC_DENIED, GROUP_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED
+ID_DENIED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+#: These ask about what they have found, which is nothing.
+ASK_OF_NOTHING = {API_VERSIONS, 66}
+#: WriteTxnMarkers: its answer has no word for it.
+NEVER_HELD_BACK = {27}
 CLUSTER_DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
@@ -255,6 +267,31 @@ DENIED: dict[int, Row] = {
             ),
             TOPIC_DENIED,
         ),
+        row(add_partitions_to_txn.AddPartitionsToTxnRequest(), CLUSTER_DENIED),
+        row(add_offsets_to_txn.AddOffsetsToTxnRequest(transactional_id="x", group_id="g"), ID_DENIED),
+        row(end_txn.EndTxnRequest(transactional_id="x"), ID_DENIED),
+        row(
+            write_txn_markers.WriteTxnMarkersRequest(
+                markers=[
+                    write_txn_markers.WritableTxnMarker(
+                        topics=[write_txn_markers.WritableTxnMarkerTopic(name="t", partition_indexes=[0])]
+                    )
+                ]
+            ),
+            CLUSTER_DENIED,
+        ),
+        row(
+            txn_offset_commit.TxnOffsetCommitRequest(
+                transactional_id="x",
+                group_id="g",
+                topics=[
+                    txn_offset_commit.TxnOffsetCommitRequestTopic(
+                        name="t", partitions=[txn_offset_commit.TxnOffsetCommitRequestPartition()]
+                    )
+                ],
+            ),
+            ID_DENIED,
+        ),
         row(
             describe_acls.DescribeAclsRequest(
                 resource_name_filter=None, principal_filter=None, host_filter=None, operation=1
@@ -339,6 +376,8 @@ DENIED: dict[int, Row] = {
             ),
             TOPIC_DENIED,
         ),
+        row(describe_transactions.DescribeTransactionsRequest(transactional_ids=["x"]), ID_DENIED),
+        row(list_transactions.ListTransactionsRequest(), None),
         row(
             consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
                 group_id="g",
@@ -393,13 +432,15 @@ def test_who_may_nothing_is_told_so(guarded: Guarded, key: int) -> None:
         else:
             # Where an answer has a code for the request and one for each item, one of them is this.
             assert set(errors(answer)) - {ErrorCode.NONE} == {asked.error}
-        assert bool(guarded.choosy.asked) == (key != API_VERSIONS)
+        assert bool(guarded.choosy.asked) == (key not in ASK_OF_NOTHING)
         assert b"secret" not in bytes(getattr(answer, "records", b""))
         guarded.choosy.denies_all = False
         assert values(fetch(peer)) == [b"secret"]
 
 
-@pytest.mark.parametrize("key", sorted(DENIED.keys() - BETWEEN_BROKERS), ids=lambda key: api(key).name)
+@pytest.mark.parametrize(
+    "key", sorted(DENIED.keys() - BETWEEN_BROKERS - NEVER_HELD_BACK), ids=lambda key: api(key).name
+)
 def test_who_uses_too_much_is_held_back(guarded: Guarded, key: int) -> None:
     asked = DENIED[key]
     with guarded.connect() as peer:

@@ -38,8 +38,7 @@ _ASKS: Final = "asks whether it would wait, so as not to"
 ALLOWED: Final = {
     ("append", "storage.log.staging.Staging.write"): _OPEN_FILE,
     ("append", "coordination.journal.JournalFile.append"): _OPEN_FILE,
-    ("close", "storage.log.indexes.indexed_file.IndexedFile.close"): _OPEN_FILE,
-    ("close", "storage.log.indexes.indexed_file.IndexedFile.release_files"): _OPEN_FILE,
+    ("close", "storage.log.indexes.segment_file.SegmentFile.close"): _OPEN_FILE,
     ("size", "storage.log.indexes.indexed_file.IndexedFile.truncate"): _OPEN_FILE,
     # Headers of batches that an index or a reader's place leads to. Of older segments a worker reads the records first.
     ("read", "storage.log.batch_walk.read_header"): _OPEN_FILE,
@@ -50,7 +49,7 @@ ALLOWED: Final = {
     ("is_cold", "storage.log.indexes.indexed_file.IndexedFile.would_wait_for.<locals>.<genexpr>"): _ASKS,
     ("is_cold", "storage.log.indexes.time_lookup._warm"): _ASKS,
     ("is_cold", "storage.log.indexes.time_lookup._WarmAhead.goes_to"): _ASKS,
-    ("open", "storage.log.indexes.indexed_file.IndexedFile.found.<locals>.<lambda>"): (
+    ("open", "storage.log.indexes.segment_file.SegmentFile.found.<locals>.<lambda>"): (
         "the first segment of a log, which was made a moment ago: its name and its inode are in memory"
     ),
     ("free_bytes", "storage.directories.status.describe_directory"): "numbers that the file system has in memory",

@@ -16,9 +16,11 @@ def descendants(pid: int) -> list[int]:
     waiting = [pid]
     while waiting:
         one = waiting.pop(0)
-        for task in Path(f"/proc/{one}/task").glob("*"):
-            with contextlib.suppress(OSError):
-                waiting += [int(child) for child in (task / "children").read_text().split()]
+        # Its folder goes with a process, its tasks' with each of them: nobody waits for us to have read them.
+        with contextlib.suppress(OSError):
+            for task in Path(f"/proc/{one}/task").glob("*"):
+                with contextlib.suppress(OSError):
+                    waiting += [int(child) for child in (task / "children").read_text().split()]
         found.append(one)
     return found[1:]
 
@@ -41,11 +43,12 @@ def listening(pids: list[int]) -> set[str]:
     """Addresses with ports on which these processes wait for others."""
     sockets: set[str] = set()
     for pid in pids:
-        for fd in Path(f"/proc/{pid}/fd").glob("*"):
-            with contextlib.suppress(OSError):
-                match = re.fullmatch(r"socket:\[(\d+)\]", str(fd.readlink()))
-                if match is not None:
-                    sockets.add(match[1])
+        with contextlib.suppress(OSError):
+            for fd in Path(f"/proc/{pid}/fd").glob("*"):
+                with contextlib.suppress(OSError):
+                    match = re.fullmatch(r"socket:\[(\d+)\]", str(fd.readlink()))
+                    if match is not None:
+                        sockets.add(match[1])
     found = set()
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:

@@ -66,6 +66,7 @@ class EncodedBatch(NamedTuple):
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = -1,
         base_sequence: int = NO_SEQUENCE,
+        transactional: bool = False,
     ) -> bytes:
         """The batch as it goes on the wire; as it is where nothing is asked for. May be called again."""
         if compression == NONE and producer_id == NO_PRODUCER_ID and base_sequence == NO_SEQUENCE:
@@ -76,7 +77,7 @@ class EncodedBatch(NamedTuple):
             last_offset_delta=self.count - 1,
             base_timestamp=self.base_timestamp,
             max_timestamp=self.max_timestamp,
-            attributes=attribute_bits(compression),
+            attributes=attribute_bits(compression, transactional=transactional),
             level=level,
             producer_id=producer_id,
             producer_epoch=producer_epoch,

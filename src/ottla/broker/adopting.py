@@ -18,8 +18,8 @@ from ottla.config import Config
 from ottla.controller.adoption import is_new_tree, register
 from ottla.controller.deciding.context import ClusterContext
 from ottla.coordination.interface import Coordination
-from ottla.handlers.on_demand.offsets_topic import new_offsets_topic
-from ottla.model import OFFSETS_TOPIC, TRANSACTION_TOPIC, BrokerId
+from ottla.handlers.on_demand.internal_topics import new_internal_topic
+from ottla.model import BrokerId
 from ottla.ports import Ports
 from ottla.storage.directories.adoption import FoundTopics, find_topics
 from ottla.storage.directories.directory import lock_directory
@@ -109,15 +109,7 @@ def warn_of_kept(topics: ClusterContext) -> None:
         )
 
 
-def _internal_configs(topic: str, config: Config) -> Mapping[str, str]:
+def _internal_configs(name: str, config: Config) -> Mapping[str, str]:
     """What such topics are created with; the operator who confirms them gives them the policy `compact` again."""
-    if topic == OFFSETS_TOPIC:
-        configs = new_offsets_topic(config.groups.offsets).configs
-        return {name: value for name, value in configs.items() if value is not None}
-    if topic == TRANSACTION_TOPIC:
-        return {
-            "compression.type": "uncompressed",
-            "segment.bytes": str(config.transactions.topic_segment_bytes),
-            "unclean.leader.election.enable": "false",
-        }
-    return {}
+    topic = new_internal_topic(name, config)
+    return {} if topic is None else {key: value for key, value in topic.configs.items() if value is not None}

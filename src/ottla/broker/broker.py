@@ -319,9 +319,14 @@ class Broker:
             self._server.stop_accepting()
         if parts is not None:
             parts.journals.stop()
+            parts.transaction_journals.stop()
+            parts.questions.close()
             parts.round.stop()
             if parts.groups.made is not None:
                 await parts.groups.made.close()
+            if parts.transactions.made is not None:
+                await parts.transactions.made.close()
+            parts.transaction_links.close()
             parts.fetchers.close()
             parts.deadlines.close()
         if self._dispatcher is not None:

@@ -26,6 +26,7 @@ from ottla.broker.isr_requests import IsrRequests
 from ottla.broker.membership import Member, Membership
 from ottla.broker.reaching import BrokerReach
 from ottla.broker.replica_reports import ReplicaReports
+from ottla.broker.transaction_partitions import TransactionPartitions, transaction_journal_settings
 from ottla.config import Config
 from ottla.config.live import LiveConfig
 from ottla.controller.controller import ClusterController
@@ -36,9 +37,14 @@ from ottla.handlers.calls.checks import Checks
 from ottla.handlers.calls.request_metrics import RequestMetrics
 from ottla.handlers.calls.turns import Turns
 from ottla.handlers.on_demand.groups import GroupsOnDemand
-from ottla.handlers.on_demand.offsets_topic import OffsetsTopic
+from ottla.handlers.on_demand.internal_topics import InternalTopics
 from ottla.handlers.on_demand.producer_ids import ProducerIds
 from ottla.handlers.on_demand.topics import TopicsOnDemand
+from ottla.handlers.on_demand.transactions import TransactionsOnDemand
+from ottla.handlers.transactions.markers import TransactionMarkers
+from ottla.handlers.transactions.questions import TransactionQuestions
+from ottla.interbroker.addresses import addresses_on
+from ottla.interbroker.links import BrokerLinks
 from ottla.metadata import Endpoint, MetadataCache
 from ottla.metrics import Registry
 from ottla.model import BrokerId
@@ -47,6 +53,7 @@ from ottla.replication.deadlines import Deadlines
 from ottla.replication.fetching.fetchers import open_fetchers
 from ottla.replication.journal import Journals
 from ottla.replication.replicas import Replicas
+from ottla.replication.roles import RoleListener
 from ottla.replication.round import Round
 from ottla.replication.throttles import ReplicationQuota
 from ottla.replication.waiters import Waiters
@@ -59,6 +66,7 @@ from ottla.storage.directories.directories import LogDirectories
 
 if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupCoordinator
+    from ottla.transactions.coordinator import TransactionCoordinator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +117,11 @@ class BrokerParts:
         )
         self.controller = ControllerAccess(self.membership, clock, config.replication.request_timeout_ms)
         self.groups = GroupsOnDemand(lambda: _group_coordinator(live, metadata, ports))
+        self.producer_ids = ProducerIds(self.controller, broker_id)
+        self.transaction_links = BrokerLinks(
+            addresses_on(config.server.inter_broker_listener, metadata), ports, f"broker-{broker_id}-transactions"
+        )
+        self.transactions = TransactionsOnDemand(self._transaction_coordinator)
         self.deadlines = Deadlines(self.replicas.waiters, clock)
         self.writes = Writes(self.replicas, clock)
         self.round = Round(self.writes, self.deadlines.settle, clock, ground.give_up)
@@ -120,13 +133,46 @@ class BrokerParts:
             clock,
             lambda: journal_settings(live.current.groups.offsets),
         )
+        # Before the journals, since this broker's own coordinator may write for an answer.
+        self.questions = TransactionQuestions(
+            broker_id,
+            metadata,
+            clock,
+            self.round,
+            lambda: live.current.transactions,
+            self.transactions.get,
+            lambda: self.transaction_links,
+        )
+        self.round.join(self.questions)
         self.round.join(self.journals)
+        self.transaction_journals = Journals(
+            self.replicas,
+            self.round,
+            self.writes,
+            workers,
+            clock,
+            lambda: transaction_journal_settings(live.current),
+        )
+        self.round.join(self.transaction_journals)
+        self.markers = TransactionMarkers(
+            self.replicas,
+            self.writes,
+            self.round,
+            clock,
+            self.groups,
+            lambda: live.current.replication.request_timeout_ms,
+        )
+        self.round.join(self.markers)
         self.reports = ReplicaReports(self.controller, broker_id, ground.give_up)
         self.replicas.isr_changes.lag_ms_max = config.replication.lag_time_ms_max
         self.isr_requests = IsrRequests(broker_id, self.replicas, self.controller, metadata, clock)
         self.fetchers = open_fetchers(broker_id, self.replicas, ports, live, metadata)
         # A coordinator of another kind takes its place here.
-        self.replicas.open(self.reports, [GroupPartitions(self.groups, self.journals), self.fetchers])
+        coordinated: list[RoleListener] = [
+            GroupPartitions(self.groups, self.journals),
+            TransactionPartitions(self.transactions, self.transaction_journals),
+        ]
+        self.replicas.open(self.reports, [*coordinated, self.fetchers])
         self.services = self._make_services()
 
     def _make_replicas(self) -> Replicas:
@@ -191,9 +237,10 @@ class BrokerParts:
             authorizer=ground.authorizer,
             quotas=ground.quotas,
             policy=Policy(ground.authorizer, ground.quotas),
-            producer_ids=ProducerIds(self.controller, ground.broker_id),
+            producer_ids=self.producer_ids,
             groups_on_demand=self.groups,
-            offsets_topic=OffsetsTopic(self.controller),
+            transactions_on_demand=self.transactions,
+            internal_topics=InternalTopics(self.controller),
             topics_on_demand=TopicsOnDemand(self.controller, self._live),
             journals=self.journals,
             writes=self.writes,
@@ -201,12 +248,27 @@ class BrokerParts:
             checks=Checks(ground.ports.workers, clock),
             metrics=RequestMetrics(ground.registry, self.replicas, clock),
             turns=Turns(clock),
+            questions=self.questions,
+            markers=self.markers,
+            transaction_links=self.transaction_links,
         )
 
     def _take_settings(self, changed: Config) -> None:
         self._ground.server.take_limits(limits_of(changed.server))
         self._ground.directories.cordon(changed.storage.cordoned_log_dirs)
         self.fetchers.reconfigure()
+
+    def _transaction_coordinator(self) -> TransactionCoordinator:
+        from ottla.broker.transaction_markers import Markers
+        from ottla.transactions.coordinator import TransactionCoordinator
+
+        return TransactionCoordinator(
+            lambda: self._live.current.transactions,
+            self._ground.metadata,
+            self._ground.ports.clock,
+            self.producer_ids.ask,
+            Markers(self.services),
+        )
 
     async def _topic_overrides(self, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         return await self.membership.topic_overrides(names)

@@ -41,6 +41,7 @@ _EXIT_CODES = {
     ErrorCode.BROKER_NOT_AVAILABLE: NOT_FOUND,
     ErrorCode.TOPIC_ALREADY_EXISTS: EXISTS,
     ErrorCode.GROUP_ID_NOT_FOUND: NOT_FOUND,
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: NOT_FOUND,
     ErrorCode.LEADER_NOT_AVAILABLE: UNREACHABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: UNREACHABLE,
 }
@@ -52,6 +53,7 @@ _ADVICE = {
     ErrorCode.BROKER_NOT_AVAILABLE: "`ottla cluster describe` lists the brokers",
     ErrorCode.TOPIC_ALREADY_EXISTS: "--if-not-exists makes this no error",
     ErrorCode.GROUP_ID_NOT_FOUND: "`ottla group list` names the groups",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`ottla txn list` names those that there are",
     ErrorCode.NON_EMPTY_GROUP: "stop its members first; `ottla group describe GROUP --members` names them",
     ErrorCode.UNKNOWN_MEMBER_ID: "stop them first; `ottla group describe GROUP --members` names them",
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "stop them first",
@@ -60,6 +62,7 @@ _ADVICE = {
 _PLAIN = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
     ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is no such transactional id",
     ErrorCode.NON_EMPTY_GROUP: "the group has members",
     ErrorCode.UNKNOWN_MEMBER_ID: "the group has members",
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "members subscribe to the topic",

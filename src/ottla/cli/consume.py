@@ -73,6 +73,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     where.add_argument("--where", metavar="EXPRESSION", help="only records for which it holds; the rest does not count")
     where.add_argument("--isolation-level", choices=("read_uncommitted", "read_committed"))
+    where.add_argument(
+        "--read-committed", action="store_true", help="the same as --isolation-level read_committed: no aborted records"
+    )
     how = parser.add_argument_group("how to print")
     how.add_argument("-f", "--format", metavar="FORMAT", help="what to print for each record; ends no line by itself")
     how.add_argument("-J", "--json", action="store_true", help="a JSON envelope a line, which `produce -J` reads")
@@ -195,7 +198,11 @@ def _settings(options: argparse.Namespace, limits: ReadingLimits) -> dict[str, A
         raise UsageFault("a group knows where it goes on, and who reads what: `ottla group reset` moves it")
     elif options.from_beginning:
         more["auto.offset.reset"] = "earliest"
-    if options.isolation_level:
+    if options.read_committed:
+        if options.isolation_level == "read_uncommitted":
+            raise UsageFault("give --read-committed or --isolation-level read_uncommitted")
+        more["isolation.level"] = "read_committed"
+    elif options.isolation_level:
         more["isolation.level"] = options.isolation_level
     return more
 

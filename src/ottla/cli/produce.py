@@ -8,6 +8,9 @@ With -f the input is what a FORMAT says: %k key, %v value, %K{4} a length of fou
 %t topic, %d time in ms, %h{%k=%v;} a header; a text ends where the next literal begins.
 ottla produce orders -f '%k %v\\n'
 
+With --transactional-id the whole input is one transaction: readers of committed records see all of it once the command
+has ended with exit code 0, and nothing otherwise.
+
 What was sent is acknowledged when the command ends with exit code 0; on a terminal each record's place is printed. An
 OUTPUT is a format as `consume -f` has it:  -o '%p %o\\n'
 """
@@ -76,6 +79,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--linger-ms", type=milliseconds, metavar="MS", help="how long to wait for more to send at once")
     how.add_argument(
+        "--transactional-id", metavar="ID", help="send all in one transaction, as the only producer with this id"
+    )
+    how.add_argument(
+        "--transaction-timeout-ms", type=milliseconds, metavar="MS", help="how long that may be open (default: 60000)"
+    )
+    how.add_argument(
         "--producer-property", metavar="NAME=VALUE", action="append", default=[], help="a setting of the client"
     )
 
@@ -99,6 +108,10 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
         more["compression.type"] = options.compression_codec
     if options.linger_ms is not None:
         more["linger.ms"] = options.linger_ms
+    if options.transactional_id is not None:
+        more["transactional.id"] = options.transactional_id
+    if options.transaction_timeout_ms is not None:
+        more["transaction.timeout.ms"] = options.transaction_timeout_ms
     return settings_of(options, more)
 
 
@@ -167,7 +180,12 @@ async def _produce(options: argparse.Namespace) -> int:
             await reach(producer.cluster)
             watch.begin()
             sending = _Sending(producer, topic, options, output, watch)
-            await sending.send_all(records)
+            if producer.settings.transactional_id is None:
+                await sending.send_all(records)
+            else:
+                async with producer.transaction():
+                    await sending.send_all(records)
+                    sending.check()
     sending.check()
     return OK
 

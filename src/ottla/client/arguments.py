@@ -19,6 +19,7 @@ from ottla.records.builder import Headers
 GivenHeaders: TypeAlias = Iterable[tuple[str, bytes | None]] | None
 
 NO_HEADERS: Final[Headers] = ()
+INT16_MAX: Final = 2**15 - 1
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 #: A string's length on the wire is an int16. Topics' names are shorter still, which brokers say themselves.

@@ -94,7 +94,7 @@ NOT_THERE: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
     (("ssl.", "sasl.", "security.providers"), "encryption and authentication are not there yet"),
     (("group.remote.assignor",), "this client's groups assign by themselves (group.protocol=classic)"),
     (("share.",), "share groups are not there yet"),
-    (("transactional.id", "transaction."), "transactions are not there yet"),
+    (("transaction.two.phase",), "detach() and finish() hand a transaction over to another process"),
     (
         (
             *("interceptor.classes", "metric.reporters", "metrics.", "auto.include.jmx", "enable.metrics.push"),

@@ -22,7 +22,9 @@ IDEMPOTENT_IN_FLIGHT_MAX: Final = 5
 _SHOWN_MAX: Final = 80
 _PORT_DIGITS_MAX: Final = 5
 
-_NAMES: Final = frozenset(("group_id", "group_instance_id", "schema_registry_url", "basic_auth_user_info"))
+_NAMES: Final = frozenset(
+    ("group_id", "group_instance_id", "transactional_id", "schema_registry_url", "basic_auth_user_info")
+)
 _NAMES_OR_CALLABLES: Final = frozenset(("partitioner", "key_subject_name_strategy", "value_subject_name_strategy"))
 
 Settings = TypeVar("Settings", bound="ClientSettings")
@@ -71,6 +73,10 @@ class ProducerSettings(ClientSettings):
     enable_idempotence: bool | None = None
     max_in_flight_requests_per_connection: int = setting(5, least=1, most=100)
     retries: int = setting(INT32_MAX, least=0, most=INT32_MAX)
+    #: Who this producer is over its restarts: with it records are sent in transactions, and only in these.
+    transactional_id: str | None = None
+    #: After so long the coordinator aborts a transaction by itself.
+    transaction_timeout_ms: int = setting(60_000, least=1, most=INT32_MAX)
     #: From `send` to the acknowledgement, everything included.
     delivery_timeout_ms: int = setting(120_000, least=0, most=INT32_MAX)
     linger_ms: int = setting(5, least=0)

@@ -153,18 +153,6 @@ def _group_synonyms(definition: Definition, overrides: Mapping[str, str], config
         yield Synonym(definition.name, definition.default, Source.DEFAULT)
 
 
-def describe_broker(config: Config, names: Collection[str] | None = None) -> list[DescribedProperty]:
-    """The properties of this broker at once, for tests: `handlers/configs/described.py` does the same in steps.
-
-    Of unknown names the value is left out: it may be a secret.
-
-    Some stand in the list of all only where they are set; a request that names them gets them in any case.
-    """
-    asked = [name for name in names_of_broker(config) if names is None or name in names]
-    entries = [broker_entry(name, config) for name in asked]
-    return [entry for entry in entries if names is not None or is_listed(entry)]
-
-
 def names_of_broker(config: Config) -> list[str]:
     """All that there are: known ones, and unknown ones that are set. Kafka's own test switches are left out."""
     known = broker_definitions()

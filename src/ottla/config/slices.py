@@ -177,9 +177,9 @@ class TransactionsConfig(NamedTuple):
     abort_check_interval_ms: Annotated[int, "transaction.abort.timed.out.transaction.cleanup.interval.ms"]
     expiration_check_interval_ms: Annotated[int, "transaction.remove.expired.transaction.cleanup.interval.ms"]
     partition_verification: Annotated[bool, "transaction.partition.verification.enable"]
+    add_partitions_retry_ms: Annotated[int, "add.partitions.to.txn.retry.backoff.ms"]
+    add_partitions_retry_ms_max: Annotated[int, "add.partitions.to.txn.retry.backoff.max.ms"]
     two_phase_commit: Annotated[bool, "transaction.two.phase.commit.enable"]
-    add_partitions_backoff_ms: Annotated[int, "add.partitions.to.txn.retry.backoff.ms"]
-    add_partitions_backoff_ms_max: Annotated[int, "add.partitions.to.txn.retry.backoff.max.ms"]
 
 
 class CoordinationConfig(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from ottla.coordination.interface import Check, Create, CreatedNode, Delete, OpResult, SessionInfo, SetData
 from ottla.coordination.tree import CloseSession, OpenSession, TreeOp
-from ottla.steps import Steps, at_once
+from ottla.steps import Steps
 
 #: Each takes a microsecond.
 _OPS_A_STEP: Final = 64
@@ -40,10 +40,6 @@ class Txn(NamedTuple):
     time_ms: int
     session_id: int
     ops: list[TreeOp]
-
-
-def encode_txn(time_ms: int, session_id: int, ops: Sequence[TreeOp], results: Sequence[OpResult]) -> bytes:
-    return at_once(encoding_txn(time_ms, session_id, ops, results))
 
 
 def encoding_txn(time_ms: int, session_id: int, ops: Sequence[TreeOp], results: Sequence[OpResult]) -> Steps[bytes]:

@@ -94,16 +94,6 @@ async def export_tree(coordination: ReadableTree, names: Collection[str] | None 
     return {"format": FORMAT, "nodes": nodes}
 
 
-async def import_tree(coordination: Coordination, dump: object) -> int:
-    """Creates the dump's lasting nodes, or sets the data of those that are there. Returns how many they are.
-
-    Raises DamagedDump.
-    """
-    nodes = [node for node in parsed(dump) if node.moves]
-    await write_nodes(coordination, nodes)
-    return len(nodes)
-
-
 async def write_nodes(coordination: Coordination, nodes: Sequence[DumpedNode]) -> None:
     """Parents first. A node that is there with this data stays as it is."""
     there = await coordination.get_many([node.path for node in nodes])

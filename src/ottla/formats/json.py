@@ -20,7 +20,7 @@ from typing import Any, Final
 from ottla.formats.ddl import ArrayOf, DdlType, Simple, StructOf, arrow_type_of, parsed_ddl
 from ottla.formats.errors import BadRecord, BadSpec, BadValue
 from ottla.formats.interface import RECORD_BYTES_MAX, Decoder, Encoder
-from ottla.formats.json_values import PARSER, SPACE, TextWanted, converter, with_texts
+from ottla.formats.json_values import PARSER, TextWanted, behind_space, converter, with_texts
 from ottla.formats.settings import FormatSettings
 
 CORRUPT: Final = "_corrupt_record"
@@ -101,13 +101,13 @@ class JsonDecoder(Decoder):
         if len(data) > RECORD_BYTES_MAX:
             raise ValueError(f"it has {len(data)} bytes, and {RECORD_BYTES_MAX} are read at most")
         text = data.decode()
-        start = _behind_space(text, 0)
+        start = behind_space(text, 0)
         if start == len(text):
             return None
         if text[start] != "{":
             raise ValueError(f"it begins with {text[start]!r}")
         value, end = PARSER.raw_decode(text, start)
-        if _behind_space(text, end) < len(text):
+        if behind_space(text, end) < len(text):
             raise ValueError(f"something stands behind it, at character {end}")
         try:
             found = self._convert(value, faults)
@@ -167,12 +167,6 @@ class JsonDecoder(Decoder):
             return None
         found = pa.StructArray.from_arrays(columns, fields=list(self.arrow_type))
         return found if rows is values else _spread(found, values)
-
-
-def _behind_space(text: str, pos: int) -> int:
-    match = SPACE.match(text, pos)
-    assert match is not None
-    return match.end()
 
 
 def _reads_at_once(kind: DdlType) -> bool:

@@ -29,7 +29,7 @@ _NOT_NUMBERS: Final = {
     "NaN": float("nan"),
 }
 #: What JSON takes for space.
-SPACE: Final = re.compile(r"[ \t\r\n]*")
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
 _SHOWN_MAX: Final = 60
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT: Final = Context(prec=200, rounding=ROUND_HALF_UP)
@@ -164,9 +164,7 @@ def _decimal(value: Any, kind: Simple) -> Decimal:
 
 
 def _date(value: Any, _: Simple) -> date:
-    match = _TIME.fullmatch(value) if type(value) is str else None
-    if match is None:
-        raise Misfit
+    match = _matched(value)
     return date(int(match[1]), int(match[2]), int(match[3]))
 
 
@@ -186,13 +184,18 @@ def _timestamp_ntz(value: Any, _: Simple) -> datetime:
 
 
 def _time_of(value: Any) -> tuple[datetime, timezone | None]:
-    match = _TIME.fullmatch(value) if type(value) is str else None
-    if match is None:
-        raise Misfit
+    match = _matched(value)
     year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
     micros = int((match[7] or "0").ljust(6, "0")[:6])
     found = datetime(year, month, day, hour, minute, second, micros)  # noqa: DTZ001 - its zone is the caller's
     return found, _zone(match[8])
+
+
+def _matched(value: Any) -> re.Match[str]:
+    match = _TIME.fullmatch(value) if type(value) is str else None
+    if match is None:
+        raise Misfit
+    return match
 
 
 def _zone(text: str | None) -> timezone | None:
@@ -219,7 +222,7 @@ def with_texts(text: str, pos: int, kind: DdlType) -> tuple[Any, int]:
         return _object_with_texts(text, pos, kind)
     if first == "[" and isinstance(kind, ArrayOf):
         found = []
-        pos = _behind_space(text, pos + 1)
+        pos = behind_space(text, pos + 1)
         while text[pos] != "]":
             value, pos = with_texts(text, pos, kind.element)
             found.append(value)
@@ -231,10 +234,10 @@ def with_texts(text: str, pos: int, kind: DdlType) -> tuple[Any, int]:
 def _object_with_texts(text: str, pos: int, kind: StructOf | MapOf) -> tuple[dict[str, Any], int]:
     members = dict(kind.fields) if isinstance(kind, StructOf) else {}
     found: dict[str, Any] = {}
-    pos = _behind_space(text, pos + 1)
+    pos = behind_space(text, pos + 1)
     while text[pos] != "}":
         name, pos = PARSER.raw_decode(text, pos)
-        pos = _behind_space(text, _behind_space(text, pos) + 1)
+        pos = behind_space(text, behind_space(text, pos) + 1)
         one = kind.value if isinstance(kind, MapOf) else members.get(name)
         found[name], pos = PARSER.raw_decode(text, pos) if one is None else with_texts(text, pos, one)
         pos = _behind_comma(text, pos)
@@ -242,12 +245,12 @@ def _object_with_texts(text: str, pos: int, kind: StructOf | MapOf) -> tuple[dic
 
 
 def _behind_comma(text: str, pos: int) -> int:
-    pos = _behind_space(text, pos)
-    return _behind_space(text, pos + 1) if text[pos] == "," else pos
+    pos = behind_space(text, pos)
+    return behind_space(text, pos + 1) if text[pos] == "," else pos
 
 
-def _behind_space(text: str, pos: int) -> int:
-    match = SPACE.match(text, pos)
+def behind_space(text: str, pos: int) -> int:
+    match = _SPACE.match(text, pos)
     assert match is not None
     return match.end()
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.arrow.library import pa
-from ottla.formats.errors import BadSpec, FormatError
+from ottla.formats.errors import BadRecord, BadSpec, FormatError, SchemaNotFound
 
 #: Fields of a column, with all that is in them. Types that use each other twice would make any number of them.
 FIELDS_MAX: Final = 10_000
@@ -29,6 +30,22 @@ class FieldCount:
         self._count += count
         if self._count > FIELDS_MAX:
             raise BadSpec(f"the schema makes a column of more than {FIELDS_MAX} fields")
+
+
+def decoded(values: Any, read: Callable[[bytes], Any], arrow_type: Any) -> tuple[Any, Any]:
+    """A binary array's rows, read one by one, as a column and its errors; nulls stay null."""
+    rows: list[Any] = []
+    errors: list[str | None] = []
+    for data in values.to_pylist():
+        row, error = None, None
+        if data is not None:
+            try:
+                row = read(data)
+            except (BadRecord, SchemaNotFound) as bad:
+                error = str(bad)
+        rows.append(row)
+        errors.append(error)
+    return column_of(rows, errors, arrow_type)
 
 
 def column_of(rows: list[Any], errors: list[str | None], arrow_type: Any) -> tuple[Any, Any]:

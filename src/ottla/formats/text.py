@@ -18,22 +18,13 @@ class TextDecoder(Decoder):
 
     def decode(self, values: Any) -> tuple[Any, Any]:
         from ottla.arrow.library import pa
+        from ottla.formats.rows import decoded
 
         try:
             return values.cast(pa.string()), pa.nulls(len(values), pa.string())
         except pa.ArrowInvalid:  # one of them is no UTF-8
             pass
-        texts: list[str | None] = []
-        errors: list[str | None] = []
-        for data in values.to_pylist():
-            text, error = None, None
-            try:
-                text = None if data is None else self.decode_one(data)
-            except BadRecord as bad:
-                error = str(bad)
-            texts.append(text)
-            errors.append(error)
-        return pa.array(texts, pa.string()), pa.array(errors, pa.string())
+        return decoded(values, self.decode_one, pa.string())
 
     def decode_one(self, data: bytes) -> str:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ottla.coordinators.caller import Caller
+from ottla.coordinators.journal import TransactionalProducer
 from ottla.groups.classic.rebalance import join_refused, sync_refused
 from ottla.groups.consumer.prepared import PreparedHeartbeat
 from ottla.groups.offsets.committing import commit_refused
@@ -25,7 +26,9 @@ from ottla.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCo
 from ottla.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.records.batch import NO_SEQUENCE
 from ottla.steps import Steps, at_once
+from ottla.storage.log.producers.verifying import Verification
 
 
 class NoShard:
@@ -84,6 +87,29 @@ class NoShard:
 
     def commit_few(self, _caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]) -> None:
         reply(at_once(commit_refused(request, self._error)))
+
+    @property
+    def is_loaded(self) -> bool:
+        return False
+
+    def has_open(self, _producer: TransactionalProducer) -> bool:
+        return False
+
+    def begin_verifying(self, producer: TransactionalProducer) -> Verification:
+        return Verification(producer.producer_epoch, NO_SEQUENCE)
+
+    def is_verified(self, _producer: TransactionalProducer, _verification: Verification) -> bool:
+        """Nothing is; that there is no shard is the better answer."""
+        return True
+
+    def txn_offset_commit(
+        self,
+        _caller: Caller,
+        _producer: TransactionalProducer,
+        request: OffsetCommitRequest,
+        reply: Reply[OffsetCommitResponse],
+    ) -> Steps[None]:
+        return replied(commit_refused(request, self._error), reply)
 
     def repeated_commit(self, _request: OffsetCommitRequest, _version: int) -> None:
         """There is nothing to remember."""

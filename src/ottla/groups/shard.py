@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from ottla import logs
 from ottla.config.slices import GroupsConfig
 from ottla.coordinators.caller import Caller, Now
-from ottla.coordinators.journal import Journal
+from ottla.coordinators.journal import EndMarker, Journal, TransactionalProducer
 from ottla.coordinators.long_work import Beside
 from ottla.groups.classic.described import described, not_found
 from ottla.groups.classic.group import MEMBER_BYTES_MAX, PROTOCOLS_MAX, ClassicGroup
@@ -26,7 +26,7 @@ from ottla.groups.consumer.prepared import PreparedHeartbeat
 from ottla.groups.consumer.target import WORK_AT_ONCE_MAX
 from ottla.groups.consumer.topics import TopicHashes
 from ottla.groups.group import Group, GroupKind
-from ottla.groups.offsets.committing import commit_few, commit_offsets
+from ottla.groups.offsets.committing import commit_few, commit_many, commit_offsets
 from ottla.groups.offsets.deleting import delete_group, delete_offsets
 from ottla.groups.offsets.fetching import fetch_offsets, fetch_refused
 from ottla.groups.offsets.repeated import RepeatedCommit
@@ -53,6 +53,7 @@ from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, Offse
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.protocol.hot.offset_records import OffsetKey, check_offset_value, read_offset_key
 from ottla.steps import Steps, at_once, pieces
+from ottla.storage.log.producers.verifying import Verification
 
 log_event = logs.logger("groups")
 
@@ -149,6 +150,42 @@ class GroupShard:
     def commit_few(self, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]) -> None:
         """`offset_commit` of a request that names fewer topics and partitions than make a step."""
         commit_few(self.state, caller, request, reply)
+
+    # Offsets that wait for the end of a transaction.
+
+    @property
+    def is_loaded(self) -> bool:
+        return True
+
+    def has_open(self, producer: TransactionalProducer) -> bool:
+        return self.state.journal.has_open(producer)
+
+    def begin_verifying(self, producer: TransactionalProducer) -> Verification:
+        """The producer's coordinator is asked about its transaction before `txn_offset_commit`."""
+        return self.state.journal.begin_verifying(producer)
+
+    def is_verified(self, producer: TransactionalProducer, verification: Verification) -> bool:
+        return self.state.journal.is_verified(producer, verification)
+
+    def txn_offset_commit(
+        self,
+        caller: Caller,
+        producer: TransactionalProducer,
+        request: OffsetCommitRequest,
+        reply: Reply[OffsetCommitResponse],
+    ) -> Steps[None]:
+        return commit_many(self.state, caller, request, reply, producer)
+
+    def write_marker(self, now: Now, end: EndMarker, reply: Reply[ErrorCode]) -> None:
+        """Ends the transaction of a producer: its offsets are seen from now on, or are gone."""
+        if self.state.is_over:
+            error = ErrorCode.NOT_COORDINATOR
+        else:
+            error = self.state.journal.end_transaction(end, now.wall_ms, reply)
+        if error:
+            reply(error)
+        else:
+            self.end_transaction(end.producer_id, committed=end.is_commit)
 
     def repeated_commit(self, request: OffsetCommitRequest, version: int) -> RepeatedCommit | None:
         """What this request is but for its offsets, to be committed with others. EncodeError as in a commit."""
@@ -295,7 +332,7 @@ class GroupShard:
             self.state.offsets.put_pending(producer_id, *place, value)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """The marker of a transaction was read, or written."""
+        """The marker of a transaction was read, or is written."""
         self.state.offsets.end_transaction(producer_id, committed=committed)
 
     def loaded(self, now: Now) -> Iterator[None]:

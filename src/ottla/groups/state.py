@@ -10,7 +10,7 @@ from ottla import logs
 from ottla.config.group import effective_groups_config
 from ottla.config.slices import GroupsConfig
 from ottla.coordinators.caller import Now
-from ottla.coordinators.journal import Journal, JournalRecord
+from ottla.coordinators.journal import Journal, JournalRecord, TransactionalProducer
 from ottla.coordinators.long_work import Beside
 from ottla.coordinators.timers import Timers
 from ottla.groups.offsets.store import OffsetStore
@@ -101,11 +101,18 @@ class ShardState:
         return effective_groups_config(self.metadata.group_config(group_id), self.settings())
 
     def write(
-        self, records: Sequence[JournalRecord], now: Now, done: Done, built: BatchBuilder | None = None
+        self,
+        records: Sequence[JournalRecord],
+        now: Now,
+        done: Done,
+        built: BatchBuilder | None = None,
+        producer: TransactionalProducer | None = None,
     ) -> ErrorCode:
         """Appends records. NONE: apply them now, and `done` is called with how it ended. An error: nothing happened."""
         if self.is_over:
             return ErrorCode.NOT_COORDINATOR
+        if producer is not None:
+            return self.journal.write(records, now.wall_ms, done, built, producer)
         return self.journal.write(records, now.wall_ms, done, built)
 
     def when_settled(self, call: Done) -> None:

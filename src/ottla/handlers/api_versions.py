@@ -4,8 +4,9 @@ A client that asks in a version which we do not know is answered in version 0 wi
 ApiVersions itself, so that it can ask again (KIP-511). Versions above 2 check the name and version of the client's
 software, since they end in logs and metrics.
 
-Of Kafka's features only `group.version` is listed, at level 1: the newer group protocol (KIP-848). It is left out where
-`group.coordinator.rebalance.protocols` leaves that protocol out.
+Of Kafka's features two are listed: `group.version` at level 1, the newer group protocol (KIP-848), which is left out
+where `group.coordinator.rebalance.protocols` leaves that protocol out; and `transaction.version` at level 2, an epoch
+for each transaction (KIP-890).
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _FEATURES_SINCE: Final = 3
 _LEVEL_0_SINCE: Final = 4
 _GROUP_VERSION: Final = "group.version"
 _GROUP_LEVEL_MAX: Final = 1
+_TRANSACTION_VERSION: Final = "transaction.version"
+_TRANSACTION_LEVEL_MAX: Final = 2
 #: Levels are what this program does, so they have been the same since it started.
 _FEATURES_EPOCH: Final = 0
 
@@ -64,14 +67,18 @@ def _answer(version: int, consumer_protocol: bool, between_brokers: bool) -> Api
     if version >= _FEATURES_SINCE:
         answer.finalized_features_epoch = _FEATURES_EPOCH
         if version >= _LEVEL_0_SINCE:
-            supported = SupportedFeatureKey(name=_GROUP_VERSION, min_version=0, max_version=_GROUP_LEVEL_MAX)
-            answer.supported_features = [supported]
+            answer.supported_features = [
+                SupportedFeatureKey(name=_GROUP_VERSION, min_version=0, max_version=_GROUP_LEVEL_MAX),
+                SupportedFeatureKey(name=_TRANSACTION_VERSION, min_version=0, max_version=_TRANSACTION_LEVEL_MAX),
+            ]
+        answer.finalized_features = [_finalized(_TRANSACTION_VERSION, _TRANSACTION_LEVEL_MAX)]
         if consumer_protocol:
-            level = FinalizedFeatureKey(
-                name=_GROUP_VERSION, max_version_level=_GROUP_LEVEL_MAX, min_version_level=_GROUP_LEVEL_MAX
-            )
-            answer.finalized_features = [level]
+            answer.finalized_features.insert(0, _finalized(_GROUP_VERSION, _GROUP_LEVEL_MAX))
     return answer
+
+
+def _finalized(name: str, level: int) -> FinalizedFeatureKey:
+    return FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
 
 
 def _api_keys(*, between_brokers: bool) -> list[ApiVersion]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.group_calls import allowed_on_group, caller_of, serves_consumer_protocol
 from ottla.handlers.calls.later import Later
+from ottla.handlers.calls.loading import EXPRESSIONS, module_loaded
+from ottla.handlers.calls.turns import PausingSteps
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -14,10 +16,12 @@ from ottla.security.authorizer import Operation
 from ottla.steps import Steps, pieces
 
 
-def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> Steps[ConsumerGroupHeartbeatResponse | Later]:
+def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> PausingSteps[ConsumerGroupHeartbeatResponse | Later]:
     error = yield from _refusal(call, request)
     if error != ErrorCode.NONE:
         return ConsumerGroupHeartbeatResponse(throttle_time_ms=call.throttle_ms(), error_code=error)
+    if request.subscribed_topic_regex:
+        yield from module_loaded(call.services.workers, EXPRESSIONS)
     answer = Later()
 
     def reply(response: ConsumerGroupHeartbeatResponse) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.from_brokers import from_broker
+from ottla.handlers.calls.loading import api_loaded
 from ottla.handlers.routes import FORWARDED, ROUTES
 from ottla.model import ErrorCode
 from ottla.protocol.apis import api
@@ -39,6 +40,7 @@ async def handle(call: Call, request: EnvelopeRequest) -> EnvelopeResponse:
     if isinstance(inner, ErrorCode):
         return EnvelopeResponse(error_code=inner)
     header, position, as_client = inner
+    await call.services.turns.to_end(api_loaded(call.services.workers, header.api_key))
     try:
         steps = (
             api(header.api_key)

@@ -1,8 +1,8 @@
-"""FindCoordinator (10), versions 0 to 6: the broker that leads a group's partition of the offsets topic.
+"""FindCoordinator (10), versions 0 to 6: the broker that leads the partition of a group or of a transactional id.
 
-The first group that is looked for has the offsets topic created, and is answered when that is there. Transactions and
-share groups have no coordinators yet: the answer is the error that makes a client wait and ask again, as from a Kafka
-cluster whose topics for them have no leaders.
+The first that is looked for has the offsets topic or the transaction topic created, and is answered when that is there.
+Share groups have no coordinators yet: the answer is the error that makes a client wait and ask again, as from a Kafka
+cluster whose topic for them has no leaders.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Final
 
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.group_calls import steps_of_name
+from ottla.handlers.on_demand.internal_topics import new_internal_topic
 from ottla.metadata import Endpoint
-from ottla.model import NO_BROKER, OFFSETS_TOPIC, ErrorCode
+from ottla.model import NO_BROKER, OFFSETS_TOPIC, TRANSACTION_TOPIC, ErrorCode
 from ottla.protocol.generated.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.security.authorizer import Operation, Resource
 from ottla.steps import PIECE, Steps, pieces
@@ -33,20 +34,27 @@ class _KeyType(IntEnum):
     SHARE = 2
 
 
+#: By the type of the keys.
+_TOPICS: Final[dict[int, str]] = {_KeyType.GROUP: OFFSETS_TOPIC, _KeyType.TRANSACTION: TRANSACTION_TOPIC}
+
+
 def handle(
     call: Call, request: FindCoordinatorRequest
 ) -> Steps[FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]]:
-    if request.key_type == _KeyType.GROUP and call.services.metadata.topic(OFFSETS_TOPIC) is None:
+    topic = _TOPICS.get(request.key_type)
+    if topic is not None and call.services.metadata.topic(topic) is None:
         for piece in pieces(request.coordinator_keys if call.version >= _BATCHED_FROM else [request.key]):
-            if any(_refusal(call, _KeyType.GROUP, key) == ErrorCode.NONE for key in piece):
-                return _create_and_answer(call, request)
+            if any(_refusal(call, request.key_type, key) == ErrorCode.NONE for key in piece):
+                return _create_and_answer(call, request, topic)
             yield
     return (yield from _answer(call, request))
 
 
-async def _create_and_answer(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+async def _create_and_answer(call: Call, request: FindCoordinatorRequest, topic: str) -> FindCoordinatorResponse:
+    new = new_internal_topic(topic, call.services.config)
+    assert new is not None
     # If it cannot be created the answer is that there is no coordinator, and the log says why.
-    await call.services.offsets_topic.create(call.services.config.groups.offsets)
+    await call.services.internal_topics.create(new)
     return await call.services.turns.to_end(_answer(call, request))
 
 
@@ -80,10 +88,13 @@ def _coordinator(call: Call, key_type: int, key: str) -> Coordinator:
     if error != ErrorCode.NONE:
         message = f"There is no coordinator of type {key_type}." if error == ErrorCode.INVALID_REQUEST else ""
         return _none(key, error, message)
-    if key_type != _KeyType.GROUP:
-        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "This broker coordinates groups only.")
     services = call.services
-    state = services.metadata.partition(OFFSETS_TOPIC, services.groups.partition_for(key))
+    if key_type == _KeyType.GROUP:
+        state = services.metadata.partition(OFFSETS_TOPIC, services.groups.partition_for(key))
+    elif key_type == _KeyType.TRANSACTION:
+        state = services.metadata.partition(TRANSACTION_TOPIC, services.transactions.partition_for(key))
+    else:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "This broker coordinates no share groups.")
     broker = None if state is None else services.metadata.brokers.get(state.leader)
     endpoint: Endpoint | None = None if broker is None else broker.endpoint(call.listener)
     if broker is None or endpoint is None or broker.id in services.metadata.doubted:

@@ -24,8 +24,8 @@ API_VERSIONS: Final = 18
 PATIENT: Final = frozenset({11, 13, 14, 68})
 
 #: Asked by people's tools now and then, in few bytes, and answered with whatever the broker holds: the log directories,
-#: lists and descriptions of groups, of settings, of partitions and of producers.
-UNHURRIED: Final = frozenset({15, 16, 32, 35, 61, 69, 75})
+#: lists and descriptions of groups, of transactions, of settings, of partitions and of producers.
+UNHURRIED: Final = frozenset({15, 16, 32, 35, 61, 65, 66, 69, 75})
 
 #: Served to connections whose session is not open, so that they can open it: versions, and how to authenticate.
 BEFORE_AUTHENTICATION: Final = frozenset({API_VERSIONS, 17, 36})
@@ -63,6 +63,11 @@ ROUTES: Final[dict[int, Route]] = {
     21: Route("delete_records", 0, 2),
     22: Route("init_producer_id", 0, 5),
     23: Route("offset_for_leader_epoch", 2, 4),
+    24: Route("add_partitions_to_txn", 0, 5),
+    25: Route("add_offsets_to_txn", 0, 4),
+    26: Route("end_txn", 0, 5),
+    27: Route("write_txn_markers", 1, 2),
+    28: Route("txn_offset_commit", 0, 5),
     29: Route("describe_acls", 1, 3),
     30: Route("create_acls", 1, 3),
     31: Route("delete_acls", 1, 3),
@@ -83,6 +88,8 @@ ROUTES: Final[dict[int, Route]] = {
     58: Route("envelope", 0, 0),
     60: Route("describe_cluster", 0, 2),
     61: Route("describe_producers", 0, 0),
+    65: Route("describe_transactions", 0, 0),
+    66: Route("list_transactions", 0, 2),
     67: Route("allocate_producer_ids", 0, 0),
     68: Route("consumer_group_heartbeat", 0, 1),
     69: Route("consumer_group_describe", 0, 1),

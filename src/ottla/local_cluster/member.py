@@ -127,6 +127,11 @@ class Member:
             with suppress(ProcessLookupError):
                 self.process.send_signal(number)
 
+    def kill(self) -> None:
+        """SIGKILL, and it is not started again; `stop` waits for its end."""
+        self._is_wanted = False
+        self.signal(signal.SIGKILL)
+
     async def stop(self) -> None:
         """Ends it cleanly, and does not start it again."""
         self._is_wanted = False

@@ -66,6 +66,12 @@ class LocalCluster:
         tree.start()
         return await tree.address
 
+    async def kill(self) -> None:
+        """Everything at once, as when the host dies."""
+        for member in (*self.brokers.values(), *([self.tree] if self.tree is not None else [])):
+            member.kill()
+        await self.stop()
+
     async def stop(self) -> None:
         """The brokers hand their partitions to one another for as long as there are two, and the tree ends last."""
         await asyncio.gather(*(broker.stop() for broker in self.brokers.values()))

@@ -8,30 +8,21 @@ but from the target itself.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from hashlib import sha256
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.client.admin.admin import Admin
-from ottla.client.consuming.consumer import Consumer
 from ottla.client.consuming.group.listener import RebalanceListener
-from ottla.client.errors import CommitFailed, KafkaError, NoOffset
-from ottla.client.producing.producer import Producer
-from ottla.client.wire.backoff import Backoff
-from ottla.client.wire.listed_offset import EARLIEST, LATEST
-from ottla.client.wire.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
+from ottla.client.errors import CommitFailed, KafkaError
+from ottla.client.wire.listed_offset import LATEST
+from ottla.client.wire.offsets import list_offsets
 from ottla.client.wire.world import ClientPorts, real_world
 from ottla.logs import logger
+from ottla.mirror.clients import POLL_MS, FlowClients
 from ottla.mirror.groups import GroupFollower
-from ottla.mirror.journal import Journal, compacted_topic
-from ottla.mirror.partition import CopyWorld, PartitionCopy
+from ottla.mirror.partition import PartitionCopy
 from ottla.mirror.properties import FlowSettings
-from ottla.mirror.record_forms import NONCE_END, OffsetSync
-from ottla.mirror.topics import TopicFollower
 from ottla.model import TopicPartition
 
-#: Kafka hands out producer ids from 0 on, a thousand at a time: the upper half of all numbers is never reached.
-_MIRRORS_IDS: Final = 1 << 62
 #: How far copies have come is committed, and noted in the topics of syncs and of pairs, so often.
 SYNC_SECONDS: Final = 1.0
 NOTE_SECONDS: Final = 5.0
@@ -39,12 +30,6 @@ NOTE_SECONDS: Final = 5.0
 AGAIN_SECONDS: Final = 5.0
 #: A member that gives partitions up waits so long for what is on its way: others would wait for it.
 DRAIN_SECONDS_MAX: Final = 10.0
-#: A wait for something to be fetched; then the group is attended to again.
-POLL_MS: Final = 1_000
-#: A fetch that waits for partitions whose copies are at the end holds up the others of its broker.
-FETCH_WAIT_MS: Final = 100
-#: New partitions are noticed as new topics are, but within a minute at least, as they carry a topic's new records.
-METADATA_MS_MAX: Final = 60_000
 
 
 class PartitionLag(NamedTuple):
@@ -60,7 +45,7 @@ class Flow:
     def __init__(self, settings: FlowSettings, *, world: ClientPorts | None = None) -> None:
         self.settings = settings
         self.policy = settings.policy
-        self.group = f"ottla-mirror.{settings.name}"
+        self.group = settings.own_group
         self._world = world or real_world()
         self._log = logger("mirror").bind(flow=settings.name)
         self.copies: dict[TopicPartition, PartitionCopy] = {}
@@ -70,7 +55,6 @@ class Flow:
         self._topics: dict[str, int] = {}
         #: Whether the group has said which partitions are this process's.
         self._assigned = False
-        self._closing: list[Callable[[], Awaitable[None]]] = []
         self._synced: dict[TopicPartition, int] = {}
         #: Whether the topics are found, and what is called then.
         self.started = False
@@ -86,8 +70,9 @@ class Flow:
 
     async def run(self, *, exit_at_end: bool = False) -> None:
         """Until it is cancelled; with `exit_at_end` until all is copied that is there now."""
+        self._clients = await FlowClients.opened(self.settings, self._world, group=self.group)
         try:
-            await self._open()
+            self._take_clients(self._clients)
             await self._refresh_topics()
             if exit_at_end:
                 await self._look_up_ends()
@@ -132,81 +117,17 @@ class Flow:
             what = work.__name__.strip("_").replace("_", " ")
             self._log.warning_limited("this could not be done, and is tried again", what, what=what, why=str(error))
 
-    async def _open(self) -> None:
-        settings, policy = self.settings, self.policy
-        source_settings: dict[str, Any] = {
-            "metadata.max.age.ms": METADATA_MS_MAX,
-            "client.id": "ottla-mirror",
-            "fetch.max.wait.ms": FETCH_WAIT_MS,
-            **settings.source_consumer,
-            "group.id": self.group,
-            "enable.auto.commit": False,
-            "allow.auto.create.topics": False,
-        }
-        begin_at = _begin_at(source_settings.pop("auto.offset.reset", "earliest"))
-        named = {"client.id": "ottla-mirror"}
-        self.reader = self._kept(Consumer(source_settings, world=self._world, auto_offset_reset="none"))
-        self.source = self._kept(Admin({**named, **settings.source_admin}, world=self._world))
-        self.target = self._kept(Admin({**named, **settings.target_admin}, world=self._world))
-        # Records of the mirror's own topics are few, and are waited for.
-        small = {"linger.ms": 0, "compression.type": "none"}
-        producer_settings = {**named, **settings.target_producer, **small}
-        self._producer = self._kept(Producer(producer_settings, world=self._world))
-        journal_reader = self._kept(
-            Consumer({**named, **settings.target_consumer}, world=self._world, auto_offset_reset="earliest")
-        )
-        self._syncs_producer = self._producer
-        syncs_admin = self.target
-        if settings.syncs_on_source:
-            self._syncs_producer = self._kept(
-                Producer({**named, **settings.source_producer, **small}, world=self._world)
-            )
-            syncs_admin = self.source
-        self._syncs_topic = policy.offset_syncs_topic(policy.target if settings.syncs_on_source else policy.source)
-        self._journal = Journal(
-            policy.pairs_topic, journal_reader, self._producer, self.target, settings.syncs_replication
-        )
-        self._follower = TopicFollower(settings, self.source, self.target)
+    def _take_clients(self, clients: FlowClients) -> None:
+        self.reader, self.source = clients.reader, clients.source
+        self._copy_world, self._follower = clients.copy_world, clients.follower
         self._groups = GroupFollower(
-            settings, self.group, self.source, self.target, self._producer, lambda: self.copies
+            self.settings, self.group, clients.source, clients.target, clients.producer, lambda: self.copies
         )
-        await self._journal.prepare()
-        if settings.emits_syncs:
-            await compacted_topic(syncs_admin, self._syncs_topic, settings.syncs_replication)
-        if settings.checkpoints_s is not None:
-            await compacted_topic(self.target, policy.checkpoints_topic, settings.checkpoints_replication)
-        described = await self.source.describe_cluster()
-        committed = self.reader.settings.isolation_level == "read_committed"
-        backoff = Backoff(
-            self.reader.settings.retry_backoff_ms, self.reader.settings.retry_backoff_max_ms, self._world.entropy
-        )
-        self._copy_world = CopyWorld(
-            source=self.source.cluster,
-            target=self.target.cluster,
-            reader=_HeldReader(self.reader),
-            producer_id=producer_id_of(described.cluster_id or policy.source),
-            isolation=READ_COMMITTED if committed else READ_UNCOMMITTED,
-            begin_at=begin_at,
-            check_crcs=self.reader.settings.check_crcs,
-            nonce=self._world.entropy.below(NONCE_END),
-            follow=self._follower.follow,
-            pause_ms=backoff.pause_ms,
-        )
-
-    def _kept(self, client: Any) -> Any:
-        self._closing.append(client.close)
-        return client
 
     async def _close(self) -> None:
         for task in self._beginning:
             task.cancel()
-        closing, self._closing = self._closing, []
-        # The reader first: it leaves the group, and gives the partitions up in order.
-        for close in closing:
-            try:
-                await close()
-            except KafkaError as error:
-                self._log.warning("a client could not be closed in order", why=str(error))
+        await self._clients.close()
         await self.give_up(list(self._tasks))
 
     # Reading
@@ -232,23 +153,7 @@ class Flow:
             if not self._topics:
                 await asyncio.sleep(POLL_MS / 1000)
                 continue
-            try:
-                fetched = await self.reader.poll_batches(timeout_ms=POLL_MS)
-            except KafkaError as error:
-                await self._reading_failed(error)
-                continue
-            copy = None if fetched is None else self.copies.get(fetched.partition)
-            if fetched is not None and copy is not None and not copy.offer(fetched):
-                self.reader.pause(fetched.partition)
-
-    async def _reading_failed(self, error: KafkaError) -> None:
-        copy = self.copies.get(getattr(error, "partition", None))  # type: ignore[arg-type]  # of some errors only
-        if copy is not None and not isinstance(error, NoOffset):
-            self.reader.pause(copy.tp)
-            copy.source_failed(error)
-            return
-        self._log.warning_limited("the source cannot be read", why=str(error))
-        await asyncio.sleep(self._copy_world.pause_ms(1) / 1000)
+            await self._clients.feed(self.copies)
 
     def begin(self, partitions: Sequence[TopicPartition]) -> None:
         """The group gave this process these partitions, or has none for it."""
@@ -265,7 +170,7 @@ class Flow:
         failures = 0
         while True:
             try:
-                journals = await self._journal.read(partitions)
+                journals = await self._clients.journal.read(partitions)
                 break
             except KafkaError as error:
                 failures += 1
@@ -275,8 +180,7 @@ class Flow:
         for tp, journal in journals.items():
             if tp not in held or tp in self.copies:
                 continue
-            target = TopicPartition(self.policy.remote_topic(tp.topic), tp.partition)
-            copy = self.copies[tp] = PartitionCopy(tp, target, journal, self._copy_world)
+            copy = self.copies[tp] = PartitionCopy(tp, self._clients.copy_of(tp), journal, self._copy_world)
             self._tasks[tp] = asyncio.get_running_loop().create_task(self._watched(copy))
 
     async def _watched(self, copy: PartitionCopy) -> None:
@@ -325,11 +229,9 @@ class Flow:
             await self.reader.commit({tp: copy.copied for tp, copy in moved.items()})
         except CommitFailed as error:  # the partitions are somebody else's by now, or are about to be
             self._log.debug("the group's offsets were not committed", why=str(error))
-        if self.settings.emits_syncs:
-            for tp, copy in moved.items():
-                if copy.last is not None:
-                    sync = OffsetSync(*tp, *copy.last)
-                    await self._syncs_producer.send(self._syncs_topic, sync.value(), sync.key(), partition=0)
+        for tp, copy in moved.items():
+            if copy.last is not None:
+                await self._clients.write_sync(tp, copy.last)
 
     async def _note(self) -> None:
         for copy in list(self.copies.values()):
@@ -406,29 +308,6 @@ class _AllCopied(Exception):
     pass
 
 
-class _HeldReader:
-    """The consumer, as one partition's copy sees it: what is held is not read on because there is room again."""
-
-    def __init__(self, consumer: Consumer) -> None:
-        self._consumer = consumer
-        self._held: set[TopicPartition] = set()
-
-    def go_on(self, tp: TopicPartition, offset: int) -> None:
-        if tp in self._consumer.assignment():
-            self._held.discard(tp)
-            self._consumer.seek(tp, offset)
-            self._consumer.resume(tp)
-
-    def hold(self, tp: TopicPartition) -> None:
-        self._held.add(tp)
-        if tp in self._consumer.assignment():
-            self._consumer.pause(tp)
-
-    def release(self, tp: TopicPartition) -> None:
-        if tp not in self._held and tp in self._consumer.paused():
-            self._consumer.resume(tp)
-
-
 class _Listener(RebalanceListener):
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
@@ -441,12 +320,3 @@ class _Listener(RebalanceListener):
 
     async def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
         await self._flow.give_up(partitions)
-
-
-def producer_id_of(cluster_id: str) -> int:
-    """Of all copies from a cluster, the same in every process: each goes on in the sequence of the one before."""
-    return _MIRRORS_IDS | int(sha256(cluster_id.encode()).hexdigest()[:16], 16) >> 2
-
-
-def _begin_at(reset: str) -> int:
-    return LATEST if str(reset).strip().lower() == "latest" else EARLIEST

@@ -6,19 +6,38 @@ the next time; one that is translated is exact: the record there is the one that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.errors import GroupIdNotFound, KafkaError, SomeFailed
 from ottla.client.producing.producer import Producer
 from ottla.logs import logger
-from ottla.mirror.partition import PartitionCopy
+from ottla.mirror.pairs import OffsetPairs
 from ottla.mirror.properties import FlowSettings
 from ottla.mirror.record_forms import Checkpoint
 from ottla.model import TopicPartition
 
-Copies = Callable[[], dict[TopicPartition, PartitionCopy]]
+
+class Copied(Protocol):
+    """What is known of a partition's copy: `PartitionCopy`, or whatever else says it."""
+
+    @property
+    def target(self) -> TopicPartition: ...
+
+    @property
+    def pairs(self) -> OffsetPairs: ...
+
+    @property
+    def copied(self) -> int:
+        """Below it the source is copied."""
+
+    @property
+    def end(self) -> int: ...
+
+
+Copies = Callable[[], Mapping[TopicPartition, Copied]]
 
 
 class GroupFollower:
@@ -116,7 +135,7 @@ class GroupFollower:
         return bool(group) and group != self._own_group and self._settings.groups.takes(group)
 
 
-def _translated(group: str, place: CommittedOffset, copy: PartitionCopy | None) -> Checkpoint | None:
+def _translated(group: str, place: CommittedOffset, copy: Copied | None) -> Checkpoint | None:
     if copy is None or copy.copied < 0:
         return None
     downstream = copy.pairs.target_of(place.offset, copy.copied, copy.end)

@@ -54,15 +54,30 @@ class Journal:
         self._replication = replication
         self._place = TopicPartition(topic, 0)
         self._reading = asyncio.Lock()
+        #: Partitions that the next pass over the topic is for, and that pass.
+        self._asked: set[TopicPartition] = set()
+        self._next_pass: asyncio.Task[dict[TopicPartition, PartitionJournal]] | None = None
 
     async def prepare(self) -> None:
         await compacted_topic(self._admin, self.topic, self._replication)
 
     async def read(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionJournal]:
-        """A journal for each partition, with what was recorded."""
+        """A journal for each partition, with what was recorded.
+
+        All who ask while the topic is being read share the next pass over it.
+        """
         wanted = set(partitions)
-        pages: dict[TopicPartition, dict[PageKey, Page]] = {tp: {} for tp in wanted}
+        self._asked |= wanted
+        if self._next_pass is None:
+            self._next_pass = asyncio.get_running_loop().create_task(self._pass())
+            self._next_pass.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody asks
+        found = await asyncio.shield(self._next_pass)
+        return {tp: found[tp] for tp in wanted}
+
+    async def _pass(self) -> dict[TopicPartition, PartitionJournal]:
         async with self._reading:
+            pages: dict[TopicPartition, dict[PageKey, Page]] = {tp: {} for tp in self._asked}
+            self._asked, self._next_pass = set(), None
             reader = self._reader
             reader.assign([self._place])
             reader.seek_to_beginning(self._place)
@@ -118,6 +133,10 @@ class PartitionJournal:
     def is_mine(self) -> bool:
         """Whether the pairs are recorded under this writer."""
         return self._saved is not None
+
+    async def read_again(self) -> PartitionJournal:
+        """With what others have recorded since."""
+        return (await self._journal.read([self._tp]))[self._tp]
 
     async def save(self, source_id: bytes, target_id: bytes, pairs: OffsetPairs, reached: int, *, nonce: int) -> None:
         """Records all that was added since the last time; with another nonce, or other pairs, everything anew."""

@@ -42,7 +42,7 @@ from ottla.protocol.generated.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from ottla.records.errors import RecordError, UnsupportedMagic
+from ottla.records.errors import RecordError
 
 log_event = logger("mirror")
 #: Produce names topics by their ids from this version on.
@@ -144,7 +144,8 @@ class PartitionCopy:
 
     @property
     def drained(self) -> bool:
-        return not self._fetched and not self._on_wire
+        """Whether all that was offered is acknowledged."""
+        return self.copied == self._asked
 
     async def run(self) -> None:
         """Until it is cancelled, or stops for good."""
@@ -157,7 +158,7 @@ class PartitionCopy:
             except CopyStopped as stop:
                 self.stopped = str(stop)
             except RecordError as error:
-                self.stopped = self._unreadable(error)
+                self.stopped = f"{self.tp} at offset {self._read}: the source has what cannot be read: {error}"
             except KafkaError as error:
                 if error.code in _FINAL:
                     self.stopped = f"{self.target}: the target refuses what follows {self._read} of {self.tp}: {error}"
@@ -173,11 +174,6 @@ class PartitionCopy:
         self._world.target.request_update()
         await asyncio.sleep(self._world.pause_ms(self._failures) / 1000)
 
-    def _unreadable(self, error: RecordError) -> str:
-        if isinstance(error, UnsupportedMagic):
-            return f"{self.tp} at offset {self._read}: {error}; such records are copied by `ottla log import`"
-        return f"{self.tp} at offset {self._read}: the source has what cannot be read: {error}"
-
     # Place
 
     async def _place(self) -> None:
@@ -190,6 +186,8 @@ class PartitionCopy:
         await self._look_up_ids()
         limits = {code: await list_offsets(self._world.target, {self.target: code}) for code in (EARLIEST, LATEST)}
         begin, end = (limits[code][self.target].offset for code in (EARLIEST, LATEST))
+        if end != self.end:
+            await self._read_again()
         source = self._source_at(end)
         if source is None:
             source = await self._begin(end)
@@ -222,6 +220,17 @@ class PartitionCopy:
                 "and the new topic is copied from its beginning"
             )
         self.source_id, self.target_id = bytes(source.topic_id), bytes(target.topic_id)
+
+    async def _read_again(self) -> None:
+        """The copy ends elsewhere than is known here: another may have gone on with it, and know of other gaps.
+
+        A pair is recorded before its records are written. So what is recorded now speaks of all below an end that was
+        looked up before.
+        """
+        self._journal = await self._journal.read_again()
+        recorded, self._journal.recorded = self._journal.recorded, None
+        if recorded is not None and not _differ(recorded.target_id, self.target_id):
+            self.pairs, self.end = recorded.pairs, recorded.reached
 
     def _source_at(self, end: int) -> int | None:
         """The source offset that comes to lie at the target's end; None where nothing was ever copied."""

@@ -163,6 +163,11 @@ class FlowSettings(NamedTuple):
     def name(self) -> str:
         return f"{self.policy.source}->{self.policy.target}"
 
+    @property
+    def own_group(self) -> str:
+        """On the source: it shares the partitions out, and says how far the copies have come."""
+        return f"ottla-mirror.{self.name}"
+
 
 class Mirrors(NamedTuple):
     """All of a property file."""

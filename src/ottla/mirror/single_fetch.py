@@ -8,7 +8,9 @@ from ottla.client.errors import NotLeaderOrFollower, error_of
 from ottla.client.wire.cluster import Cluster
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from ottla.records.batch import BatchHeader, iterate
+from ottla.records.batch import BatchHeader, Readable, iterate
+from ottla.records.legacy import is_legacy
+from ottla.records.old_batches import as_batches
 from ottla.records.record import Record, decode_batch
 
 #: A broker gives the first batch whole, whatever its size; the rest is not wanted.
@@ -54,7 +56,9 @@ async def record_at(cluster: Cluster, tp: TopicPartition, offset: int) -> FoundR
 
     cluster.want([tp.topic])
     answer = await cluster.retrying(attempt)
-    buf = answer.responses[0].partitions[0].records or b""
+    buf: Readable = answer.responses[0].partitions[0].records or b""
+    if is_legacy(buf, 0):
+        buf = as_batches(buf, check_crcs=True)
     for pos, header in iterate(buf, 0, len(buf)):
         for record in decode_batch(buf, pos):
             if record.offset >= offset:

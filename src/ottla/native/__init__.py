@@ -49,6 +49,11 @@ def compiled_followed() -> ModuleType | None:
     return _compiled("followed")
 
 
+def compiled_indexed() -> ModuleType | None:
+    """The module that makes the indexes of log files, or None where nothing is compiled."""
+    return _compiled("indexed")
+
+
 def compiled_batches() -> ModuleType | None:
     """The module that makes record batches of columns, or None where nothing is compiled."""
     return _compiled("batches")

@@ -74,6 +74,7 @@ typedef struct {
     int64_t producer; /* negative where it is not idempotent */
     int32_t sequence;
     int16_t epoch;
+    char transactional;
 } Request;
 
 /* What waits of a run: requests[begun:length]. Those without a lane were taken out. */
@@ -108,6 +109,7 @@ struct Lane {
     uint32_t prefix_size, trailer_size, answer_size;
     uint32_t offset_at; /* where the answer has the batch's first offset */
     char flexible, has_log_start;
+    uint8_t transactional; /* the bit that its batches have and others have not, or none */
     char blocked; /* the socket did not take an answer: those that follow are left over as well, until it receives */
     int timeout_ms;
     unsigned int waiting; /* requests that are held */
@@ -165,6 +167,7 @@ static int run_add(Run *run, Lane *lane, uint32_t correlation, const uint8_t *ba
     request->producer = big64(batch + PRODUCER_ID_AT);
     request->epoch = (int16_t)big16(batch + PRODUCER_EPOCH_AT);
     request->sequence = (int32_t)big32(batch + BASE_SEQUENCE_AT);
+    request->transactional = lane->transactional != 0;
     run->idempotent += request->producer >= 0;
     memcpy(run->data + run->size, batch, size);
     run->size += size;
@@ -213,8 +216,8 @@ static PyObject *run_producers(Run *run, PyObject *Py_UNUSED(ignored))
         Request *request = &run->requests[i];
         if (request->producer < 0)
             continue;
-        PyObject *entry = Py_BuildValue("nLii", (Py_ssize_t)i, (long long)request->producer, (int)request->epoch,
-                                        (int)request->sequence);
+        PyObject *entry = Py_BuildValue("nLiii", (Py_ssize_t)i, (long long)request->producer, (int)request->epoch,
+                                        (int)request->sequence, (int)request->transactional);
         if (entry == NULL || PyList_Append(producers, entry) < 0)
             Py_CLEAR(producers);
         Py_XDECREF(entry);
@@ -338,7 +341,7 @@ static PyObject *run_hold(Run *run, PyObject *Py_UNUSED(ignored));
 static PyMethodDef run_methods[] = {
     {"lane", (PyCFunction)run_lane, METH_VARARGS, "A lane that collects here."},
     {"stamp", (PyCFunction)run_stamp, METH_VARARGS, "Gives the batches their offsets and leader epoch."},
-    {"producers", (PyCFunction)run_producers, METH_NOARGS, "Index, producer's id, epoch and sequence where there are."},
+    {"producers", (PyCFunction)run_producers, METH_NOARGS, "Index, producer's id, epoch, sequence, and whether it is in a transaction, where there are."},
     {"data", (PyCFunction)run_data, METH_NOARGS, "The batches, one behind the other."},
     {"requests", (PyCFunction)run_requests, METH_NOARGS, "Token, correlation id, size, first and last offset of each."},
     {"answer", (PyCFunction)run_answer, METH_O, "Answers all; what the sockets did not take is returned."},
@@ -536,13 +539,16 @@ static int records_are_whole(const uint8_t *at, const uint8_t *end, uint32_t cou
 }
 
 /* Whether nothing about a batch is unusual; the log's own limits are compared with the whole run's. Its attributes are a
-   codec and nothing else, and whether the log takes that one, the log says. */
-static int is_plain(const uint8_t *batch, uint32_t size)
+   codec and, on a lane of a transactional producer, that it is in a transaction; whether the log takes that codec, and
+   whether the producer has a transaction open, the log says. */
+static int is_plain(const uint8_t *batch, uint32_t size, uint8_t transactional)
 {
     if (size < PLAIN_SIZE_MIN || big32(batch + LENGTH_AT) + LOG_OVERHEAD != size || batch[MAGIC_AT] != MAGIC)
         return 0;
     uint32_t count = big32(batch + COUNT_AT);
-    uint8_t attributes = batch[ATTRIBUTES_AT + 1];
+    uint8_t attributes = batch[ATTRIBUTES_AT + 1] ^ transactional;
+    if (transactional && big64(batch + PRODUCER_ID_AT) < 0)
+        return 0;
     return big64(batch) == 0 && batch[ATTRIBUTES_AT] == 0 && attributes <= CODEC_MAX && count > 0
            && (uint64_t)count * RECORD_BYTES_MIN <= (uint64_t)(size - HEADER_SIZE) * unfolds_max[attributes]
            && big32(batch + LAST_OFFSET_DELTA_AT) == count - 1
@@ -598,7 +604,7 @@ static PyObject *lane_receive(Lane *lane, PyObject *view)
         const uint8_t *batch;
         const uint8_t *frame = buffer.buf;
         uint32_t size = find_batch(lane, frame, (uint32_t)received, &batch);
-        if (size && is_plain(batch, size)
+        if (size && is_plain(batch, size, lane->transactional)
             && run_add(lane->run, lane, big32(frame + REQUEST_CORRELATION_AT), batch, size) == 0)
             result = TAKEN;
     }
@@ -672,13 +678,13 @@ static PyTypeObject *lane_type;
 
 static PyObject *run_lane(Run *run, PyObject *args)
 {
-    int fd, version, flexible, offset_at, has_log_start, timeout_ms;
+    int fd, version, flexible, offset_at, has_log_start, timeout_ms, transactional;
     PyObject *token;
     const char *prefix, *trailer, *answer;
     Py_ssize_t prefix_size, trailer_size, answer_size;
-    if (!PyArg_ParseTuple(args, "iOipy#y#y#ipi", &fd, &token, &version, &flexible, &prefix, &prefix_size, &trailer,
+    if (!PyArg_ParseTuple(args, "iOipy#y#y#ipip", &fd, &token, &version, &flexible, &prefix, &prefix_size, &trailer,
                           &trailer_size, &answer, &answer_size, &offset_at, &has_log_start,
-                          &timeout_ms))
+                          &timeout_ms, &transactional))
         return NULL;
     if (prefix_size > FRAME_MAX || trailer_size > FRAME_MAX || answer_size > ANSWER_MAX
         || offset_at < CORRELATION_END
@@ -708,6 +714,7 @@ static PyObject *run_lane(Run *run, PyObject *args)
     lane->offset_at = (uint32_t)offset_at;
     lane->flexible = (char)flexible;
     lane->has_log_start = (char)has_log_start;
+    lane->transactional = transactional ? TRANSACTIONAL : 0;
     lane->timeout_ms = timeout_ms;
     put_big32(lane->key_version, (uint32_t)version); /* the key of Produce is 0 */
     return (PyObject *)lane;

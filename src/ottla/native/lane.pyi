@@ -26,8 +26,8 @@ class Run:
     # How many batches are an idempotent producer's.
     @property
     def idempotent(self) -> int: ...
-    # Index in the run, producer's id, epoch and base sequence of those.
-    def producers(self) -> list[tuple[int, int, int, int]]: ...
+    # Index in the run, producer's id, epoch and base sequence of those, and 1 where it is in a transaction, else 0.
+    def producers(self) -> list[tuple[int, int, int, int, int]]: ...
     def lane(
         self,
         fd: int,
@@ -40,6 +40,7 @@ class Run:
         offset_at: int,
         has_log_start: bool,
         timeout_ms: int,
+        transactional: bool,
         /,
     ) -> Lane: ...
     # The shortest of the times that clients give their requests.

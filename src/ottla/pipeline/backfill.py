@@ -25,6 +25,7 @@ from ottla.pipeline.errors import BadDefinition
 from ottla.pipeline.places import offsets_of
 from ottla.pipeline.planning import Plan, Planned
 from ottla.pipeline.running import PipelineRun, write_whole
+from ottla.pipeline.tables.delta import publish
 from ottla.pipeline.tables.files import frame_of, now_ms, write_files
 from ottla.pipeline.tables.log import Commit, TableLog
 from ottla.pipeline.writing import check, last_of_each_key, refuse_failed, stored, with_bucket
@@ -179,4 +180,6 @@ def _replaced(log: TableLog, planned: Planned, good: Any, span: Range, *, change
             schema=planned.schema.jsonValue(),
         )
     )
+    if flow.delta:
+        publish(log)
     return int(new)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ottla import formats
 from ottla.formats.errors import FormatError, LibraryMissing
 from ottla.pipeline.errors import BadDefinition
-from ottla.pipeline.reading import ERROR, RECORD
+from ottla.pipeline.reading import ERROR, RECORD, refuse_without_dead_letters
 
 _RECORD_FIELDS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 _CORRUPT: Final = "_corrupt"
@@ -98,6 +98,7 @@ def _result(decoded: Any, names: list[str], why: Any, more: dict[str, Any]) -> A
 
 
 def _check(frame: Any, what: str) -> None:
+    refuse_without_dead_letters(what)
     missing = [name for name in _RECORD_FIELDS if name not in frame.columns]
     if missing:
         raise BadDefinition(

@@ -58,6 +58,8 @@ class Flow:
     #: Whether dropped rows go to dead letters; None: where the frame still has their records.
     dead_letters: bool | None = None
     keep_record: bool = False
+    #: Of a table: whether it has Delta's log beside its own.
+    delta: bool = False
     #: Of a sink.
     topic: str | None = None
     options: dict[str, str] = field(default_factory=dict)
@@ -139,6 +141,7 @@ def table(
     retain: str | None = None,
     dead_letters: bool | None = None,
     keep_record: bool = False,
+    format: str = "parquet",
 ) -> Callable[[F], F]: ...
 def table(
     function: F | None = None,
@@ -151,12 +154,14 @@ def table(
     retain: str | None = None,
     dead_letters: bool | None = None,
     keep_record: bool = False,
+    format: str = "parquet",  # noqa: A002 - as Spark calls it
 ) -> F | Callable[[F], F]:
     """A table that holds what the function returns: a stream's rows each once, or a frame without a stream in whole.
 
     `keys`: rows replace those with the same keys. `time`: the column that a backfill goes by (`timestamp` or `window`
     where there is one). `retain`: how long rows stay (`30d`). `dead_letters`: whether dropped rows go to
     `<topic>-dlq` (where the frame still has the column `_record`, they do). `keep_record`: `_record` is stored too.
+    `format="delta"`: whatever reads Delta Lake's tables reads this one.
     """
 
     def defined(made: F) -> F:
@@ -173,6 +178,7 @@ def table(
                 retain_ms=_retain_ms(retain, line, keyed=bool(keys)),
                 dead_letters=dead_letters,
                 keep_record=keep_record,
+                delta=_is_delta(format, line),
             )
         )
         return made
@@ -249,6 +255,12 @@ def _keys(keys: Sequence[str], line: int) -> tuple[str, ...]:
     if isinstance(keys, str):
         raise BadDefinition(f'line {line}: keys is a list: keys=["{keys}"]')
     return tuple(keys)
+
+
+def _is_delta(name: str, line: int) -> bool:
+    if name not in {"parquet", "delta"}:
+        raise BadDefinition(f'line {line}: format is "parquet" or "delta", not {name!r}')
+    return name == "delta"
 
 
 def _retain_ms(retain: str | None, line: int, *, keyed: bool) -> int | None:

@@ -6,6 +6,7 @@ A table that is read while it is being planned closes a cycle.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,6 +17,7 @@ from ottla.pipeline.expectations import DECODES, Action, Rule
 from ottla.pipeline.loading import PipelineFile
 from ottla.pipeline.places import Places
 from ottla.pipeline.reading import ERROR, RECORD, answering
+from ottla.pipeline.tables.delta import DELTA, check_delta
 from ottla.pipeline.tables.files import frame_of
 from ottla.pipeline.tables.log import TableLog
 from ottla.pipeline.tables.reading import table_frame
@@ -49,6 +51,8 @@ class Planned:
 
 class Plan:
     """All flows of a file, as streams; `Backfill` plans them as frames without streams."""
+
+    keeps_bad_rows = True
 
     def __init__(self, spark: Any, file: PipelineFile, places: Places, kafka: dict[str, str]) -> None:
         self.spark = spark
@@ -186,7 +190,15 @@ class Plan:
                 "gives it"
             )
         planned.rules = _rules(flow, frame)
-        planned.schema = stored_schema(flow, frame.schema, TableLog(self.places.table(flow.name)))
+        log = TableLog(self.places.table(flow.name))
+        planned.schema = stored_schema(flow, frame.schema, log)
+        if flow.delta:
+            check_delta(flow.text, planned.schema)
+        elif os.path.isdir(log.path(DELTA)):
+            raise BadState(
+                f"{flow.text}: {log.path(DELTA)} is there, and would not follow the table any more: delete it, or say "
+                '@table(format="delta")'
+            )
 
 
 def _rules(flow: Flow, frame: Any) -> tuple[Rule, ...]:

@@ -18,6 +18,10 @@ ERROR = "_error"
 class Reads(Protocol):
     """Who answers these calls: a run in one of its modes."""
 
+    @property
+    def keeps_bad_rows(self) -> bool:
+        """Whether what cannot be decoded has a place to go to."""
+
     def topic(self, topics: Sequence[str], starting: str, options: dict[str, str]) -> Any: ...
 
     def stream(self, name: str) -> Any: ...
@@ -69,6 +73,16 @@ def deduplicate(frame: Any, keys: Sequence[str], *, time: str, within: str) -> A
     if not frame.isStreaming:  # a backfill sees all of the rows
         return frame.dropDuplicates(list(keys))
     return frame.withWatermark(time, within).dropDuplicatesWithinWatermark(list(keys))
+
+
+def refuse_without_dead_letters(what: str) -> None:
+    """For what marks bad records."""
+    reads = _current.get()
+    if reads is not None and not reads.keeps_bad_rows:
+        raise BadDefinition(
+            f"{what} marks bad records for the dead letters, which Spark Declarative Pipelines do not have: use "
+            "Spark's own from_json and its like, or leave --engine out"
+        )
 
 
 def _answering(what: str) -> Reads:

@@ -20,6 +20,7 @@ from ottla.pipeline.loading import PipelineFile
 from ottla.pipeline.places import Places
 from ottla.pipeline.planning import Plan, Planned
 from ottla.pipeline.status import DONE, STOPPED, FlowStatus
+from ottla.pipeline.tables.delta import publish
 from ottla.pipeline.tables.files import now_ms, write_files
 from ottla.pipeline.tables.log import Commit, TableLog
 from ottla.pipeline.tables.stream import TableSource
@@ -98,6 +99,8 @@ class PipelineRun:
             self.flows = [RunningFlow(one, self.places, self.file.name, self.kafka) for one in planned]
             for flow in self.flows:
                 flow.read_by(self.flows)
+                if flow.flow.delta:  # a run may have died before Delta's log had its last commit
+                    publish(TableLog(self.places.table(flow.name)))
             tracking = ottla.spark.track(self.spark, self.kafka)
             try:
                 yield
@@ -162,6 +165,8 @@ def write_whole(planned: Planned, frame: Any, places: Places) -> None:
             counts={name: count - state.counts.get(name, 0) for name, count in now.items()},
         )
     )
+    if flow.delta:
+        publish(log)
 
 
 def prepare(spark: Any) -> None:

@@ -4,6 +4,7 @@ planned again?     the table's log has this query's micro-batch: nothing is done
 rules              counted, all in one job
 dead letters       written, and a note that they were; what died half written is written again
 files, commit      each row once, since a reader sees what a commit names, and nothing else
+Delta's log        where the table has one: it follows what was committed
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ottla.pipeline.expectations import DECODES, Action, Rule
 from ottla.pipeline.places import Places, query_of, read_json, write_json
 from ottla.pipeline.planning import Planned
 from ottla.pipeline.reading import ERROR, RECORD
+from ottla.pipeline.tables.delta import publish
 from ottla.pipeline.tables.files import BUCKET, frame_of, now_ms, write_files
 from ottla.pipeline.tables.log import Commit, TableLog, TableState
 from ottla.pipeline.tables.upkeep import compact, delete_unused, retain
@@ -89,6 +91,8 @@ class TableWriter:
                     frame.unpersist()
         self.batch = batch
         self._upkeep()
+        if self.flow.delta:
+            publish(self.log)
 
     def _commit(self, frame: Any, state: TableState, query: str, batch: int) -> None:
         checked = check(frame, self._rules, state.youngest_us)

@@ -175,9 +175,5 @@ class Follower:
             self._wrote(self.log)
         return offset
 
-    def truncate_to_leader(self, leader_epoch: int, leader_end: int) -> int:
-        """As `cutting_to_leader`, with the caller waiting for the disk: for tests."""
-        return done_at_once(self.cutting_to_leader(leader_epoch, leader_end))
-
     def start_over(self, offset: int) -> None:
         done_at_once(self.starting_over(offset))

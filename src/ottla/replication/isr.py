@@ -48,14 +48,6 @@ class InSyncReplicas:
         maximal = self.maximal = self.members if self.pending is None else self.members | self.pending
         self._counted = tuple(each for each in self.followers.values() if each.id in maximal or each.joins)
 
-    def follower_has(self, replica: int, end: int) -> bool:
-        """Notes what a follower has; False where it is not one of ours."""
-        follower = self.followers.get(replica)
-        if follower is None:
-            return False
-        follower.end = end
-        return True
-
     def committed(self, own_end: int) -> int:
         """The end of what every member has."""
         for follower in self._counted:

@@ -18,12 +18,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from ottla import logs
-from ottla.coordinators.journal import JournalRecord, Written
+from ottla.coordinators.journal import EndMarker, JournalRecord, TransactionalProducer, Written
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports import Clock, Workers
 from ottla.records.batch import HEADER_SIZE
 from ottla.records.builder import BatchBuilder
-from ottla.replication.journal_pieces import read_piece, whole_batches
+from ottla.replication.journal_pieces import read_piece, read_producers, whole_batches
+from ottla.replication.journal_producers import BuiltBatch, JournalProducers, MarkerBatch, TransactionalBatch
 from ottla.replication.journal_writes import (
     NOWHERE,
     RECORD_OVERHEAD_MAX,
@@ -39,6 +40,7 @@ from ottla.replication.writes import Writes
 from ottla.storage.errors import AppendRefused, CorruptLog, RollDue, StorageFault
 from ottla.storage.log.append import Origin
 from ottla.storage.log.log import Log
+from ottla.storage.log.producers.verifying import Verification
 
 log_event = logs.logger("replication")
 
@@ -147,11 +149,13 @@ class PartitionJournal:
         "_closed",
         "_deadline_ms",
         "_doubtful_end",
+        "_found_end",
         "_gathered",
         "_journals",
         "_leader",
         "_owner",
         "_parked",
+        "_producers",
         "_unsettled",
         "_waits_for_log",
         "_work",
@@ -173,10 +177,13 @@ class PartitionJournal:
         self._work = 0
         #: Whether they wait for their log to take batches again.
         self._waits_for_log = False
+        self._producers = JournalProducers()
         #: Staged, in the order of their offsets; those behind the log's end are not written yet.
         self._unsettled: deque[JournalWrite] = deque()
         #: Up to here were writes that took too long: their callers were answered so, but they may be committed yet.
         self._doubtful_end = 0
+        #: Up to here its log went when the leader epoch began.
+        self._found_end = leader.log.end_offset
         #: Whether the waiters know of it.
         self._parked = False
 
@@ -192,19 +199,24 @@ class PartitionJournal:
     # -- writing
 
     def write(
-        self, records: Sequence[JournalRecord], wall_ms: int, written: Written, built: BatchBuilder | None = None
+        self,
+        records: Sequence[JournalRecord],
+        wall_ms: int,
+        written: Written,
+        built: BatchBuilder | None = None,
+        producer: TransactionalProducer | None = None,
     ) -> ErrorCode:
         """Accepts all records or none. `written` is never called before this has returned.
 
         Records that are many come as a batch that was `built` of them: that takes its time before the round.
         """
-        leader = self._current()
-        if leader is None or self._closed:
-            return ErrorCode.NOT_COORDINATOR
-        if leader.fault is not None:
-            return as_coordinator(leader.fault)
-        if not leader.has_enough_replicas():
-            return as_coordinator(ErrorCode.NOT_ENOUGH_REPLICAS)
+        leader = self._writable()
+        if isinstance(leader, ErrorCode):
+            return as_coordinator(leader)
+        if producer is not None and built is None:
+            built = BatchBuilder()
+            for key, value in records:
+                built.append(wall_ms, key, value)
         size = 0 if built is None else built.size - HEADER_SIZE
         for key, value in records if built is None else ():
             size += RECORD_OVERHEAD_MAX + len(key) + (0 if value is None else len(value))
@@ -214,8 +226,51 @@ class PartitionJournal:
             if size + HEADER_SIZE > limit:
                 log_event.warning_limited("a coordinator's write is larger than its topic takes", partition=self.tp)
                 return as_coordinator(ErrorCode.MESSAGE_TOO_LARGE)
-        self._gather(records, size, wall_ms, written, built)
+        if producer is None:
+            self._gather(records, size, wall_ms, written, built)
+            return ErrorCode.NONE
+        assert built is not None
+        if error := self._producers.take_records(leader.log, producer):
+            return as_coordinator(error)
+        self._gather(records, size, wall_ms, written, TransactionalBatch(built, producer))
         return ErrorCode.NONE
+
+    def _writable(self) -> Leader | ErrorCode:
+        """The leader that takes a write; else, in its words, why none does."""
+        leader = self._current()
+        if leader is None or self._closed:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if leader.fault is not None:
+            return leader.fault
+        return leader if leader.has_enough_replicas() else ErrorCode.NOT_ENOUGH_REPLICAS
+
+    # -- transactions
+
+    def has_open(self, producer: TransactionalProducer) -> bool:
+        leader = self._current()
+        return leader is not None and self._producers.has_open(leader.log, producer)
+
+    def begin_verifying(self, producer: TransactionalProducer) -> Verification:
+        leader = self._current()
+        if leader is None:
+            return Verification(producer.producer_epoch, -1)
+        return self._producers.begin_verifying(leader.log, producer)
+
+    def is_verified(self, producer: TransactionalProducer, verification: Verification) -> bool:
+        leader = self._current()
+        return leader is not None and self._producers.is_verified(leader.log, producer, verification)
+
+    def end_transaction(self, end: EndMarker, wall_ms: int, written: Written) -> ErrorCode:
+        leader = self._writable()
+        if isinstance(leader, ErrorCode):
+            return as_coordinator(leader)
+        if error := self._producers.take_marker(leader.log, end):
+            return as_coordinator(error)
+        marker = MarkerBatch(end, wall_ms)
+        self._gather((), marker.size - HEADER_SIZE, wall_ms, written, marker)
+        return ErrorCode.NONE
+
+    # -- what was written
 
     def when_settled(self, call: Written) -> None:
         """Calls at once if all that was written is committed, else when it is, or when that has failed."""
@@ -233,6 +288,17 @@ class PartitionJournal:
         else:
             call(ErrorCode.NONE)
 
+    def when_found_committed(self, call: Written) -> None:
+        """To be called before anything is written."""
+        leader = self._current()
+        if self._closed or leader is None:
+            call(ErrorCode.NOT_COORDINATOR)
+        elif leader.high_watermark >= self._found_end:
+            call(ErrorCode.NONE)
+        else:
+            self._follow(self._found_end, self._next_deadline_ms(), call)
+            self._park()
+
     def _follow(self, end: int, deadline_ms: int, call: Written) -> None:
         """Waits behind what was written last, without writing anything."""
         follower = JournalWrite((), 0, 0, deadline_ms, call)
@@ -249,7 +315,7 @@ class PartitionJournal:
         size: int,
         wall_ms: int,
         written: Written,
-        built: BatchBuilder | None = None,
+        built: BuiltBatch | None = None,
     ) -> None:
         if not self._gathered:
             self._deadline_ms = self._next_deadline_ms()
@@ -289,7 +355,8 @@ class PartitionJournal:
                 continue
             for key, value in write.records:
                 builder.append(write.wall_ms, key, value)
-        self._stage_batch(leader, builder, inside, limit)
+        if self._stage_batch(leader, builder, inside, limit) and not self._gathered:
+            self._producers.all_staged()
         return work
 
     def _taken(self, room: int) -> tuple[list[JournalWrite], int]:
@@ -308,7 +375,7 @@ class PartitionJournal:
             work += write.work
         return gathered, work
 
-    def _stage_batch(self, leader: Leader, builder: BatchBuilder, inside: list[JournalWrite], limit: int) -> bool:
+    def _stage_batch(self, leader: Leader, builder: BuiltBatch, inside: list[JournalWrite], limit: int) -> bool:
         log = leader.log
         if builder.count:
             data = builder.build(compression=self._journals.settings().compression)
@@ -366,6 +433,7 @@ class PartitionJournal:
     def _lose(self, lost: Sequence[JournalWrite], error: ErrorCode) -> None:
         """And what was left for the next round, since that was decided on top of what is lost."""
         left, self._gathered, self._work = self._gathered, [], 0
+        self._producers.all_staged()
         end_all((*lost, *left), as_coordinator(error))
         self._owner.journal_lost(self.tp)
 
@@ -393,6 +461,7 @@ class PartitionJournal:
         waiting = [*self._unsettled, *self._gathered]
         self._unsettled.clear()
         self._gathered.clear()
+        self._producers.all_staged()
         self._work = 0
         self._parked = False
         self._journals.replicas.waiters.forget(self)
@@ -444,6 +513,7 @@ class PartitionJournal:
         waiting = [*self._unsettled, *self._gathered]
         self._unsettled.clear()
         self._gathered.clear()
+        self._producers.all_staged()
         self._work = 0
         end_all(waiting, ErrorCode.NOT_COORDINATOR)
 
@@ -457,6 +527,7 @@ class PartitionJournal:
         leader = self._current()
         if leader is None:
             return
+        await read_producers(leader.log, self._journals.workers)
         offset, end = leader.log.start_offset, leader.log.end_offset
         while leader is not None and not self._closed:
             # Cleaning and retention may take segments away between two pieces.

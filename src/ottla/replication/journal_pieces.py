@@ -7,7 +7,7 @@ from typing import Final
 from ottla.ports import Workers
 from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT, header_fields
 from ottla.storage.errors import OffsetOutsideLog, StorageFault
-from ottla.storage.log.cold_reads import missing_place
+from ottla.storage.log.cold_reads import missing_place, missing_producers
 from ottla.storage.log.log import Log
 
 #: Read at once: the reader works through a piece without a pause.
@@ -39,6 +39,18 @@ async def read_piece(log: Log, offset: int, end: int, bytes_max: int, workers: W
         raise StorageFault.of(log.directory, error) from error
     finally:
         found.file.release()
+
+
+async def read_producers(log: Log, workers: Workers) -> None:
+    """Who writes in transactions is looked up for each of their writes, and then without waiting for the disk. Raises
+    StorageFault."""
+    while (missing := missing_producers(log)) is not None:
+        await workers.thread(missing.run)
+        missing.take()
+        if log.is_abandoned:
+            return
+        if missing.fault is not None:
+            raise missing.fault
 
 
 def whole_batches(data: bytes, offset: int) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from ottla import logs
 from ottla.coordinators.journal import JournalRecord, Written
 from ottla.model import ErrorCode
 from ottla.records.builder import BatchBuilder
+from ottla.replication.journal_producers import BuiltBatch
 
 log_event = logs.logger("replication")
 
@@ -42,7 +43,7 @@ class JournalWrite:
         wall_ms: int,
         deadline_ms: int,
         written: Written,
-        built: BatchBuilder | None = None,
+        built: BuiltBatch | None = None,
     ) -> None:
         self.records = records
         #: The same records, if they were encoded before.
@@ -57,7 +58,7 @@ class JournalWrite:
     @property
     def work(self) -> int:
         """How long a round is busy with it, in records to encode."""
-        return len(self.records) if self.built is None else self.built.size // _BUILT_BYTES_AS_A_RECORD
+        return len(self.records) if self.built is None else 1 + self.built.size // _BUILT_BYTES_AS_A_RECORD
 
     def end_with(self, error: ErrorCode) -> None:
         try:

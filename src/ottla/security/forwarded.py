@@ -15,11 +15,6 @@ from ottla.security.principal import Principal
 _VERSION: Final = 0
 
 
-def encode_principal(principal: Principal) -> bytes:
-    data = DefaultPrincipalData(type=principal.kind, name=principal.name, token_authenticated=False)
-    return INT16.pack(_VERSION) + data.encode(_VERSION)
-
-
 def decode_principal(raw: bytes) -> Principal:
     """Raises DecodeError."""
     if len(raw) < INT16.size:

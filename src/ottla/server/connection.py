@@ -361,6 +361,8 @@ class Connection:
             while unsent and left > 0:
                 piece = unsent[0]
                 if type(piece) is FilePiece:
+                    if piece.may_have_changed:
+                        raise ConnectionAbortedError("a leader that leads no more had promised these records")
                     sent = channel.send_file(piece.file, piece.position, piece.count)
                     if sent == 0:
                         raise ConnectionAbortedError("a segment ended before the slice that was promised of it")

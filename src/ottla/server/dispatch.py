@@ -19,6 +19,7 @@ from ottla.handlers.api_versions import unsupported_version_answer
 from ottla.handlers.calls.call import Call, Services
 from ottla.handlers.calls.later import Later
 from ottla.handlers.calls.letting_go import LONG_BYTES, Parts
+from ottla.handlers.calls.loading import api_loaded, is_loaded
 from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, Peer, RequestBuffer
 from ottla.handlers.calls.turns import SLICE_MS, STEPS_A_LOOK, JobResult, PausingSteps, behind
 from ottla.handlers.commit.recognised import RecognisedCommits
@@ -104,7 +105,7 @@ class Dispatcher:
         if key in BETWEEN_BROKERS and connection.listener_name not in self._broker_listeners:
             self._refuse(connection, f"API {key} is not served to clients")
             return
-        if is_long(end - start):
+        if is_long(end - start) or not is_loaded(key):
             self._serve_long(connection, buffer, start, end)
             return
         # A copy: the buffer goes back to the pool at the end of the round, the handler may need longer.
@@ -127,7 +128,8 @@ class Dispatcher:
             self._failed(connection, header, error)
 
     def _serve_long(self, connection: Peer, buffer: RequestBuffer, start: int, end: int) -> None:
-        """A frame that may hold thousands of elements: decoded, handled and answered in steps."""
+        """A frame that may hold thousands of elements, or whose API is asked for the first time: decoded, handled and
+        answered in steps."""
         frame = buffer.keep(start, end)
         try:
             header, position = decode_request_header(frame, 0)
@@ -139,6 +141,7 @@ class Dispatcher:
 
     def _handled(self, call: Call, header: RequestHeader, frame: Buffer, position: int) -> PausingSteps[Any]:
         key = header.api_key
+        yield from api_loaded(self._services.workers, key)
         if key not in PATIENT and key not in CONTROL:  # whose answers are short
             yield from self._room()
         size = len(frame)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ottla.spark.datasource import OttlaDataSource
     from ottla.spark.driver import session
     from ottla.spark.java import JavaMissing
+    from ottla.spark.mirroring.frame import mirror
     from ottla.spark.options import OptionError
     from ottla.spark.sink.ledger import free_query_name
     from ottla.spark.source.frames import read, reader
@@ -29,6 +30,7 @@ __all__ = [
     "OttlaDataSource",
     "SparkMissing",
     "free_query_name",
+    "mirror",
     "read",
     "reader",
     "session",
@@ -40,6 +42,7 @@ _HOMES = {
     "OptionError": "ottla.spark.options",
     "OttlaDataSource": "ottla.spark.datasource",
     "free_query_name": "ottla.spark.sink.ledger",
+    "mirror": "ottla.spark.mirroring.frame",
     "read": "ottla.spark.source.frames",
     "reader": "ottla.spark.source.frames",
     "session": "ottla.spark.driver",

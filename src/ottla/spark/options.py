@@ -20,11 +20,14 @@ CLIENT_PREFIX: Final = "kafka."
 _NOT_IN_SPARK: Final = {
     "auto.offset.reset": "set startingOffsets; what vanishes while a query reads follows failOnDataLoss",
     "enable.auto.commit": "set kafka.group.id and call ottla.spark.track(spark), which commits to it",
-    "key.deserializer": "keys are bytes: cast or decode the column",
-    "value.deserializer": "values are bytes: cast or decode the column",
-    "key.serializer": "keys are bytes or text: encode the column",
-    "value.serializer": "values are bytes or text: encode the column",
+    "key.deserializer": "keys are bytes: cast the column, or decode it by key_as",
+    "value.deserializer": "values are bytes: cast the column, or decode it by value_as",
+    "key.serializer": "keys are bytes or text: encode the column by key_as",
+    "value.serializer": "values are bytes or text: encode the column by value_as",
 }
+
+#: What to change where no broker answers.
+BROKERS_AWAY: Final = "are these the brokers, and do they run? They come from the option kafka.bootstrap.servers"
 
 Settings = TypeVar("Settings", bound=ClientSettings)
 

@@ -163,6 +163,17 @@ class Cluster:
         assert self._cluster.tree is not None, "the tree is not this cluster's"
         self._signal(self._cluster.tree, signal.SIGKILL)
 
+    def kill_all(self) -> None:
+        """SIGKILL of all brokers and of their tree at once, as when the host dies; `start` starts them again."""
+
+        async def work() -> None:
+            assert self._cluster is not None, "the cluster does not run"
+            await self._cluster.kill()
+
+        self._run(work())
+        self._paused.clear()
+        self.stop()
+
     def pause(self, broker: int) -> None:
         """SIGSTOP: it neither answers nor ends, and its connections stay."""
         self._paused.add(broker)

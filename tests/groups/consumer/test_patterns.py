@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.groups.consumer.room import Consumer, Room, settle
 
+from ottla.coordinators.expressions import EXPRESSION_LENGTH_MAX, PROGRAM_SIZE_MAX
 from ottla.groups.consumer.decision import RequestRefused
 from ottla.groups.consumer.heartbeat import FIRST_EPOCH
 from ottla.groups.consumer.patterns import (
-    EXPRESSION_LENGTH_MAX,
     EXPRESSIONS_OF_A_GROUP_MAX,
-    PROGRAM_SIZE_MAX,
     REMEMBERED_MAX,
     KnownTopics,
     TopicPatterns,

@@ -17,6 +17,7 @@ from ottla.handlers.calls.turns import (
     Turns,
     behind,
 )
+from ottla.protocol.errors import DecodeError
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from ottla.steps import Steps, at_once, pieces
 
@@ -165,6 +166,43 @@ def test_a_fault_ends_its_own_work_alone(room: Room) -> None:
     asyncio.run(scenario())
     assert [str(each) for each in room.failed] == ["planted"]
     assert room.ended == ["whole"]
+
+
+def test_what_work_had_gathered_when_it_failed_is_freed_some_at_a_time(room: Room) -> None:
+    """A request that takes more memory than it may is refused when it has gathered tens of megabytes."""
+    many, most = 20_000, 0
+    freed = [0]
+
+    class Counted(OffsetFetchRequestGroup):
+        __slots__ = ()
+
+        def __del__(self) -> None:
+            freed[0] += 1
+
+    Counted.__slots__ = OffsetFetchRequestGroup.__slots__
+
+    def gathered() -> Steps[None]:
+        groups = []
+        for number in range(many):
+            groups.append(Counted(group_id=str(number)))
+            if number % 100 == 0:
+                yield
+        raise DecodeError("planted")
+
+    failed: list[str] = []
+
+    async def scenario() -> None:
+        nonlocal most
+        room.turns.go_on(gathered(), room.ended.append, lambda fault: failed.append(str(fault)))
+        while len(room.turns):
+            before = freed[0]
+            await asyncio.sleep(0)
+            most = max(most, freed[0] - before)
+
+    asyncio.run(scenario())
+    assert len(failed) == 1
+    assert freed[0] == many
+    assert most <= many // 4
 
 
 def test_a_fault_of_whoever_takes_the_result(room: Room) -> None:

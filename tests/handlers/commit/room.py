@@ -16,9 +16,11 @@ from ottla.config import Config
 from ottla.groups.coordinator import GroupCoordinator
 from ottla.groups.shard import GroupShard
 from ottla.handlers.calls.call import Services
+from ottla.handlers.calls.loading import load_api
 from ottla.handlers.calls.request_metrics import RequestMetrics
 from ottla.handlers.calls.turns import Turns
 from ottla.handlers.on_demand.groups import GroupsOnDemand
+from ottla.handlers.routes import OFFSET_COMMIT
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.metrics import Registry
@@ -152,6 +154,7 @@ class Room:
                 "turns": Turns(self.clock),
             }
         )
+        load_api(OFFSET_COMMIT)
         unasked: Any = Unasked()
         memory = AnswerMemory(self.clock, lambda _: None)
         self.dispatcher = Dispatcher(self.services, unasked, unasked, memory)

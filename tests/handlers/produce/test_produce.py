@@ -181,13 +181,6 @@ def test_internal_topics_are_not_for_clients(peer: Peer) -> None:
     assert refused.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_a_transactional_id_is_refused_while_there_is_no_coordinator(peer: Peer, topic: str) -> None:
-    request = produce_request(batch(b"x"), topic)
-    request.transactional_id = "tx"
-    answer = peer.ask(request, 8, ProduceResponse).responses[0].partition_responses[0]
-    assert answer.error_code == ErrorCode.INVALID_TXN_STATE
-
-
 @pytest.mark.parametrize("acks", [1, -1])
 def test_flush_before_the_answer(make_broker: Make, acks: int) -> None:
     with make_broker(log_flush_interval_messages="1") as running, running.connect() as peer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.replication.fetching.fetching_world import TP, FetchingWorld, in_world
+from tests.storage.at_once import begin_anew_at
 
 from ottla.model import ErrorCode
 
@@ -48,7 +49,7 @@ async def test_an_unclean_leader_has_less_and_its_followers_give_up_the_rest(wor
         assert (await world.try_produce(b"%d" % number, to=1, acks=1))[0] == ErrorCode.NONE
     world.kill(1)
     await world.start(3)
-    world.log(3, TP).truncate_fully_and_start_at(0)
+    begin_anew_at(world.log(3, TP), 0)
     await world.lead_one(3, epoch=2, isr=(3,))
     await world.start(1, 2)
     await world.lead_one(3, epoch=3, isr=(3,))

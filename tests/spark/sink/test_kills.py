@@ -9,17 +9,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from tests.spark.conftest import needs_java
 from tests.spark.processes import descendants, end_all, python_workers
 from tests.spark.sink.conftest import Read
-from tools.server_process import HOST, free_port
+from tests.spark.standalone import SPECULATION, ran_twice, standalone
 
 from ottla.client import sync
 from ottla.spark.sink.ledger import LEDGER_TOPIC
@@ -164,18 +161,7 @@ def test_executors_of_a_cluster_with_speculation(
         rounds.on(
             master,
             slow,
-            {
-                "spark.speculation": "true",
-                "spark.speculation.quantile": "0.5",
-                "spark.speculation.multiplier": "1.1",
-                "spark.executor.cores": "1",
-                "spark.executor.memory": "512m",
-                "spark.driver.host": "127.0.0.1",
-                "spark.driver.bindAddress": "127.0.0.1",
-                "spark.eventLog.enabled": "true",
-                "spark.eventLog.compress": "false",
-                "spark.eventLog.dir": events.as_uri(),
-            },
+            {**SPECULATION, "spark.eventLog.dir": events.as_uri()},
         )
         process = rounds.start()
         try:
@@ -187,48 +173,4 @@ def test_executors_of_a_cluster_with_speculation(
             end_all(process.pid)
     rounds.check([])
     assert rounds.finished() == 3
-    told = "".join(file.read_text() for file in events.rglob("*") if file.is_file())
-    assert '"Speculative":true' in told
-
-
-@contextmanager
-def standalone(folder: Path, workers: int) -> Iterator[tuple[str, list[int]]]:
-    """Spark's own cluster, a process for its master and one for each worker; its address, and the workers' pids."""
-    home = Path(pyspark.__file__).parent
-    port = free_port()
-    scala = next(home.glob("jars/spark-core_*.jar")).name.partition("_")[2].partition("-")[0]
-    environment = {
-        **os.environ,
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": HOST,
-        # Where there is no script of Spark's distribution to ask, executors are told by this.
-        "SPARK_SCALA_VERSION": scala,
-        "PYSPARK_PYTHON": sys.executable,
-    }
-    master = f"spark://{HOST}:{port}"
-    program = ["java", "-cp", f"{home}/jars/*", "-Xmx512m"]
-    commands = [[*program, "org.apache.spark.deploy.master.Master", "--host", HOST, "--port", str(port)]]
-    for number in range(workers):
-        # Spark runs no task twice on one host; all of 127.0.0.0/8 is this machine.
-        own = [
-            "--host",
-            f"127.0.0.{number + 1}",
-            "--cores",
-            "1",
-            "--memory",
-            "1g",
-            "--work-dir",
-            str(folder / f"work-{number}"),
-        ]
-        commands.append([*program, "org.apache.spark.deploy.worker.Worker", *own, master])
-    started: list[subprocess.Popen[bytes]] = []
-    try:
-        with (folder / "cluster.txt").open("wb") as log:
-            for command in commands:
-                ui = [*command, "--webui-port", str(free_port())]
-                started.append(subprocess.Popen(ui, stdout=log, stderr=log, env=environment))
-        yield master, [one.pid for one in started[1:]]
-    finally:
-        for one in started:
-            end_all(one.pid)
-            one.wait()
+    assert ran_twice(events)

@@ -1,13 +1,14 @@
 """A driver that is to be killed: reads a topic as a stream and writes each batch's numbers to a file of its own.
 
-    python -m tests.spark.source.killed_driver BOOTSTRAP TOPIC FOLDER [all]
+    python -m tests.spark.source.killed_driver BOOTSTRAP TOPIC FOLDER [all] [MASTER [JSON]]
 
 A batch that is written again replaces its file, so what is read twice after a restart must be the same. With `all` it
-reads what there is and ends.
+reads what there is and ends. MASTER is Spark's, and JSON its properties, and how many records a batch has (`records`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -18,9 +19,10 @@ from pyspark.sql import SparkSession
 import ottla.spark
 
 
-def main(bootstrap: str, topic: str, folder: str, everything: bool) -> None:
+def main(bootstrap: str, topic: str, folder: str, everything: bool, master: str, config: dict[str, str]) -> None:
+    records = config.pop("records", "40")
     os.environ["PYSPARK_PYTHON"], os.environ["SPARK_LOCAL_IP"] = sys.executable, "127.0.0.1"
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false").config(map=config)
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     spark = builder.config("spark.local.dir", f"{folder}/local").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -35,7 +37,9 @@ def main(bootstrap: str, topic: str, folder: str, everything: bool) -> None:
         print("batch", batch, len(numbers), flush=True)
 
     stream = spark.readStream.format("ottla").option("kafka.bootstrap.servers", bootstrap)
-    stream = stream.option("subscribe", topic).option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 40)
+    stream = (
+        stream.option("subscribe", topic).option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", records)
+    )
     stream = stream.option("kafka.group.id", f"group-of-{topic}")
     trigger = {"availableNow": True} if everything else {"processingTime": "0 seconds"}
     writer = stream.load().writeStream.option("checkpointLocation", f"{folder}/checkpoint").trigger(**trigger)
@@ -44,4 +48,7 @@ def main(bootstrap: str, topic: str, folder: str, everything: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], sys.argv[4:] == ["all"])
+    words = sys.argv[1:]
+    ends = "all" in words[3:]
+    chosen = [word for word in words[3:] if word != "all"]
+    main(*words[:3], ends, chosen[0] if chosen else "local[2]", json.loads(chosen[1]) if chosen[1:] else {})

@@ -7,8 +7,10 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from tools.server_process import free_port
 
 import ottla.testing
+from ottla.client.errors import NoBrokerReached
 from ottla.client.wire.cluster import Cluster
 from ottla.spark.source import links
 from ottla.spark.source.links import LINKS_MAX, Link, close_links, link
@@ -39,6 +41,14 @@ def test_a_link_is_found_again_and_has_one_connection(broker: InProcessBroker) -
     assert link(dict(settings)).run(connections) == 1
     assert link(settings) is link(dict(settings))
     assert link(settings) is not link({**settings, "isolation.level": "read_committed"})
+
+
+def test_where_nobody_answers_the_option_is_named() -> None:
+    settings = {"bootstrap.servers": f"127.0.0.1:{free_port()}", "default.api.timeout.ms": "200"}
+    with pytest.raises(
+        NoBrokerReached, match=r"Connection refused: are these the brokers.* kafka\.bootstrap\.servers$"
+    ):
+        link(settings).run(connections)
 
 
 def test_so_many_are_kept(broker: InProcessBroker) -> None:

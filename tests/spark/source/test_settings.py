@@ -112,6 +112,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({**ORDERS, "kafka.sasl.jaas.config": "x"}, "sasl.jaas.config cannot be set"),
     ({**ORDERS, "kafka.fetch.max.byte": "1"}, "did you mean fetch.max.bytes?"),
     ({**ORDERS, "kafka.bootstrap.servers": "localhost"}, "'localhost' is no host:port"),
+    (
+        {**ORDERS, "value_as": "avro:registry", "schema.registry.url": "http://127.0.0.1:9"},
+        "value_as: the schema registry is not reached: http://127.0.0.1:9",
+    ),
 ]
 
 

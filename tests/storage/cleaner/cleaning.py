@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
+from tests.storage.at_once import clean, dirt_of
 from tests.storage.log_world import NOW, World, memory_disk, read_batches
 
 from ottla import steps
@@ -13,9 +14,9 @@ from ottla.config.log import LogConfig
 from ottla.ports.disk import Disk
 from ottla.records.batch import BatchHeader, check_crc, iterate
 from ottla.records.record import Record, decode_batch, encode_batch
-from ottla.storage.cleaner.dirt import Dirt, dirt_of
+from ottla.storage.cleaner.dirt import Dirt
 from ottla.storage.cleaner.job import PassLimits
-from ottla.storage.cleaner.rounds import PassContext, PassResult, Steps, ThreadWorker, clean_log, run_here
+from ottla.storage.cleaner.rounds import PassContext, PassResult, Steps, ThreadWorker, clean_log
 from ottla.storage.log.append import AppendResult
 from ottla.storage.log.log import Log
 from ottla.storage.log.retention import Removal
@@ -82,7 +83,7 @@ class Cleaner:
     def clean(self, log: Log) -> PassResult:
         """A pass to its end, over what is on the medium."""
         self.world.flush(log)
-        return run_here(self.steps(log))
+        return clean(self.steps(log))
 
     def remove(self) -> None:
         for removal in self.removals:

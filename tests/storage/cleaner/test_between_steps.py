@@ -7,6 +7,7 @@ from contextlib import suppress
 from random import Random
 
 import pytest
+from tests.storage.at_once import begin_anew_at, cut_to, done, expire, first_at_or_after, of_largest_timestamp
 from tests.storage.cleaner.cleaning import (
     COMPACTED,
     Cleaner,
@@ -24,7 +25,7 @@ from ottla.ports.memory.disk import MemoryDisk
 from ottla.records.record import decode_batch
 from ottla.storage.cleaner.dirt import Dirt
 from ottla.storage.cleaner.faults import PassInterrupted
-from ottla.storage.cleaner.rounds import InTurns, Step, Steps, clean_log, done_here
+from ottla.storage.cleaner.rounds import InTurns, Step, Steps, clean_log
 from ottla.storage.errors import OffsetOutsideLog
 from ottla.storage.log.append import Origin
 from ottla.storage.log.log import Log
@@ -44,7 +45,7 @@ def filled(config: object = CONFIG) -> tuple[World, Log]:
 
 
 def run(step: Step) -> object:
-    return done_here(step)
+    return done(step)
 
 
 def disturbed(steps: Steps, at: int, disturb: Callable[[], None]) -> bool:
@@ -71,12 +72,12 @@ def no_work_files(world: World) -> bool:
 
 
 def truncate(_: World, log: Log) -> None:
-    log.truncate_to(log.segments[1].base_offset + 2)
+    cut_to(log, log.segments[1].base_offset + 2)
     put_keyed(log, (b"k1", b"after the cut"))
 
 
 def truncate_all(_: World, log: Log) -> None:
-    log.truncate_fully_and_start_at(100)
+    begin_anew_at(log, 100)
 
 
 def roll_and_append(world: World, log: Log) -> None:
@@ -91,7 +92,7 @@ def change_policy(_: World, log: Log) -> None:
 
 def retain(_: World, log: Log) -> None:
     log.reconfigure(log.config._replace(cleanup_policy=frozenset({"compact", "delete"}), retention_bytes=900))
-    for removal in log.expire(NOW, log.end_offset):
+    for removal in expire(log, NOW, log.end_offset):
         removal.run()
 
 
@@ -239,10 +240,10 @@ def test_look_ups_in_a_log_with_holes() -> None:
     with pytest.raises(OffsetOutsideLog):
         log.read(log.end_offset + 1, 1, log.end_offset)
     for stamp in (NOW, NOW + 45, NOW + 59):
-        found_at = log.offset_for_timestamp(stamp, log.end_offset)
+        found_at = first_at_or_after(log, stamp, log.end_offset)
         assert found_at is not None
         assert found_at.offset == next(each.offset for each in left if each.timestamp >= stamp)
-    largest = log.max_timestamp_offset()
+    largest = of_largest_timestamp(log)
     assert largest is not None
     assert largest.timestamp == NOW + 59
 

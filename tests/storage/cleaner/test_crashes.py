@@ -11,13 +11,13 @@ from random import Random
 
 import pytest
 from tests.searches import seeds
+from tests.storage.at_once import clean, done
 from tests.storage.cleaner.cleaning import COMPACTED, Cleaner, Kept, compacted_world, newest, put_keyed, records_of
 from tests.storage.log_world import World, marker, put
 
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.ports.memory.faults import SimulatedCrash
 from ottla.storage.cleaner.faults import DiskRefused
-from ottla.storage.cleaner.rounds import done_here, run_here
 from ottla.storage.errors import StorageFault
 from ottla.storage.formats.names import CLEANED, LOG, format_segment_file
 from ottla.storage.log.append import Origin
@@ -89,7 +89,7 @@ def cut_everywhere(seed: int, *, again: bool, cuts: int = 1) -> None:
         steps = cleaner.steps(log)
         disk_of(world).crash_at(operation)
         try:
-            run_here(steps)
+            clean(steps)
             cleaner.remove()
         except SimulatedCrash:
             world.crash(Random(f"{seed} {operation}"))
@@ -126,7 +126,7 @@ def test_what_a_killed_worker_left_takes_no_finished_segment_with_it(seed: int) 
         steps = cleaner.steps(log)
         disk_of(world).crash_at(operation)
         try:
-            run_here(steps)
+            clean(steps)
             cleaner.remove()
         except SimulatedCrash:
             world.crash(Random(f"{seed} {operation}"))
@@ -143,7 +143,7 @@ def test_a_power_cut_after_a_pass() -> None:
         rng = Random(seed)
         world, log, _ = filled(seed)
         cleaner = Cleaner(world)
-        run_here(cleaner.steps(log))
+        clean(cleaner.steps(log))
         after = records_of(log)
         if rng.random() < 0.5:
             cleaner.remove()
@@ -161,7 +161,7 @@ def test_a_fault_of_the_disk_leaves_the_old_or_the_new(operation: str) -> None:
         disk_of(world).fail(operation, "*", errno.EIO, after=after, times=1)
         failed = False
         try:
-            run_here(cleaner.steps(log))
+            clean(cleaner.steps(log))
         except (OSError, StorageFault, DiskRefused):
             failed = True
         disk_of(world).stop_failing()
@@ -182,7 +182,7 @@ def test_a_full_disk_ends_a_pass_and_leaves_nothing_behind() -> None:
     disk = disk_of(world)
     disk.fail("append", "*.cleaned", errno.ENOSPC)
     with pytest.raises(DiskRefused, match="No space"):
-        run_here(cleaner.steps(log))
+        clean(cleaner.steps(log))
     disk.stop_failing()
     assert newest(records_of(log)) == table
     assert not [name for name in disk.names(world.folder) if name.endswith((".cleaned", ".swap"))]
@@ -207,7 +207,7 @@ def test_aborted_records_do_not_come_back_with_a_power_cut() -> None:
             steps = cleaner.steps(log)
             disk_of(world).crash_at(operation)
             with suppress(SimulatedCrash):
-                run_here(steps)
+                clean(steps)
                 break
             world.crash(Random(f"{seed} {operation}"))
             log = world.open(clean=False)
@@ -225,7 +225,7 @@ def test_a_clean_stop_completes_a_swap_that_is_under_way() -> None:
         try:
             for _ in range(count):
                 step = steps.send(sent)
-                sent = done_here(step)
+                sent = done(step)
         except StopIteration:
             return
         steps.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.storage.at_once import expire
 from tests.storage.cleaner.cleaning import COMPACTED, Cleaner, compacted_world, put_keyed, records_of
 from tests.storage.log_world import NOW, World
 
@@ -116,10 +117,10 @@ def test_both_policies_at_once() -> None:
     world, log, cleaner = log_of(9 * HOUR, 8 * HOUR, 2 * HOUR, HOUR, config=both)
     cleaner.clean(log)
     assert [each.offset for each in records_of(log)] == [3, 4]
-    for removal in log.expire(NOW, log.end_offset):
+    for removal in expire(log, NOW, log.end_offset):
         removal.run()
     assert [each.offset for each in records_of(log)] == [3, 4], "an hour old, and the active one"
-    for removal in log.expire(NOW + 4 * HOUR + 1, log.end_offset):
+    for removal in expire(log, NOW + 4 * HOUR + 1, log.end_offset):
         removal.run()
     assert [each.offset for each in records_of(log)] == [4]
     assert world.warnings == []
@@ -131,7 +132,7 @@ def test_a_policy_that_changes_back_and_forth() -> None:
     cleaner.clean(log)
     assert [each.offset for each in records_of(log)] == [1, 2]
     log.reconfigure(CONFIG._replace(cleanup_policy=frozenset({"delete"}), retention_ms=1))
-    for removal in log.expire(NOW + HOUR, log.end_offset):
+    for removal in expire(log, NOW + HOUR, log.end_offset):
         removal.run()
     assert [each.offset for each in records_of(log)] == [2]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.storage.at_once import done
 from tests.storage.cleaner.cleaning import LIMITS, Cleaner, compacted_world, newest, put_keyed, records_of
 
 from ottla.ports.real.disk import RealDisk
@@ -15,7 +16,7 @@ from ottla.ports.real.workers import Child
 from ottla.storage.cleaner import process
 from ottla.storage.cleaner.faults import CannotClean, DiskRefused, PassInterrupted
 from ottla.storage.cleaner.job import PassJob
-from ottla.storage.cleaner.rounds import InProcess, PassResult, ProcessWorker, clean_log, done_here, job_for
+from ottla.storage.cleaner.rounds import InProcess, PassResult, ProcessWorker, clean_log, job_for
 from ottla.storage.log.log import Log
 
 
@@ -53,7 +54,7 @@ def test_a_whole_pass_through_the_pipe(tmp_path: Path, child: Child) -> None:
             outcome = end.value
             continue
         in_process += isinstance(step, InProcess)
-        sent = child.call(step.work, step.arguments) if isinstance(step, InProcess) else done_here(step)
+        sent = child.call(step.work, step.arguments) if isinstance(step, InProcess) else done(step)
     assert outcome.keys == 7
     assert in_process > 2
     after = records_of(log)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from tests.storage.at_once import clean
 from tests.storage.cleaner.cleaning import COMPACTED, Cleaner, compacted_world, put_keyed
 
 from ottla.storage.cleaner.process import Throttle
-from ottla.storage.cleaner.rounds import ThreadWorker, clean_log, run_here
+from ottla.storage.cleaner.rounds import ThreadWorker, clean_log
 
 
 class Time:
@@ -65,6 +66,6 @@ def test_reads_and_writes_of_a_pass_are_counted_together() -> None:
     world.flush(log)
     cleaner, paced = Cleaner(world), list[int]()
     around = cleaner.surrounding()._replace(worker=ThreadWorker(world.disk, paced.append))
-    outcome = run_here(clean_log(log, cleaner.dirt(log), around))
+    outcome = clean(clean_log(log, cleaner.dirt(log), around))
     assert outcome.bytes_written > 0
     assert sum(paced) == outcome.bytes_read + outcome.bytes_written

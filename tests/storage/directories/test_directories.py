@@ -6,6 +6,7 @@ import errno
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.storage.at_once import finish_move, prepare_checkpoints, start_move, write_checkpoints
 from tests.storage.directory_world import (
     CONFIG,
     NOW,
@@ -163,17 +164,17 @@ def test_what_was_not_flushed_is_there_after_a_kill(world):
 def test_unchanged_checkpoints_are_not_written_again(world):
     directories = world.open()
     append(create(directories), 3)
-    directories.write_checkpoints({TP: 3})
+    write_checkpoints(directories, {TP: 3})
     before = world.disk.operations
-    directories.write_checkpoints({TP: 3})
+    write_checkpoints(directories, {TP: 3})
     assert world.disk.operations == before
 
 
 def test_an_overtaken_write_changes_nothing(world):
     directories = world.open()
     append(create(directories), 3)
-    old = directories.prepare_checkpoints({TP: 1})
-    directories.write_checkpoints({TP: 3})
+    old = prepare_checkpoints(directories, {TP: 1})
+    write_checkpoints(directories, {TP: 3})
     for write in old:
         write.run()
     assert offset_checkpoint.read(world.disk, f"{A}/replication-offset-checkpoint") == {TP: 3}
@@ -400,7 +401,7 @@ def test_a_partition_made_again_does_not_inherit_offsets(world):
     log = create(directories)
     append(log, 30)
     log.advance_start(10, 30)
-    directories.write_checkpoints({TP: 30})
+    write_checkpoints(directories, {TP: 30})
     directories.delete(TP)
     create(directories, topic_id=bytes([7] * 16))
     append(directories.get(TP), 2, word="new")
@@ -441,40 +442,6 @@ def test_a_damaged_partition_goes_offline_alone(world):
     assert values(directories.get(OTHER)) == expected(0, 60)
 
 
-def test_a_partition_found_damaged_later_goes_offline_and_keeps_its_checkpoint(world):
-    directories = world.open()
-    append(create(directories), 10)
-    directories.write_checkpoints({TP: 10})
-    directories.fail_partition(TP, "a batch is damaged")
-    assert directories.get(TP) is None
-    assert directories.offline == {TP: "a batch is damaged"}
-    with pytest.raises(PartitionOffline, match="a batch is damaged"):
-        create(directories)
-    directories.write_checkpoints({})
-    assert offset_checkpoint.read(world.disk, f"{A}/replication-offset-checkpoint") == {TP: 10}
-
-
-def test_an_offline_partition_can_be_set_aside_and_made_anew(world):
-    directories = world.open()
-    append(create(directories), 10)
-    directories.fail_partition(TP, "a batch is damaged")
-    [path] = directories.set_aside(TP)
-    assert parse_folder(path.rpartition("/")[2]).kind is FolderKind.STRAY
-    assert create(directories).end_offset == 0
-    directories.close({})
-    world.open()
-    assert "set aside earlier" in world.said(Severity.WARNING)[0]
-
-
-def test_an_offline_partition_can_be_deleted(world):
-    directories = world.open()
-    create(directories)
-    directories.fail_partition(TP, "a batch is damaged")
-    assert len(directories.delete(TP)) == 1
-    assert directories.offline == {}
-    create(directories)
-
-
 def test_a_partition_that_stands_twice_is_not_opened(world):
     directories = world.open()
     for partition in (TP, OTHER):
@@ -495,7 +462,7 @@ def filled(world, request):
         append(create(directories, partition), 10)
         flush(directories.get(partition))
     marks = {TP: 10, OTHER: 10}
-    directories.write_checkpoints(marks)
+    write_checkpoints(directories, marks)
     if request.param == "clean":
         directories.close(marks)
     else:
@@ -512,7 +479,7 @@ def missed(world, directories, reason):
         assert values(directories.get(OTHER)) == expected(0, 10)
         with pytest.raises(PartitionOffline):
             create(directories, is_new=False)
-        directories.write_checkpoints({OTHER: 10})
+        write_checkpoints(directories, {OTHER: 10})
         directories.close({OTHER: 10})
         directories = world.open()
     directories.close({OTHER: 10})
@@ -565,7 +532,7 @@ def test_what_was_deleted_is_not_missed(filled):
     directories = filled.open()
     assert directories.offline == {}
     assert [each.path for each in directories.removals] == [each.path for each in removals]
-    directories.write_checkpoints({})
+    write_checkpoints(directories, {})
     for removal in directories.removals:
         removal.run()
     filled.kill()
@@ -576,9 +543,9 @@ def test_what_was_deleted_is_not_missed(filled):
 
 def test_what_was_moved_is_not_missed_where_it_was(filled):
     directories = filled.open()
-    directories.start_move(TP, B, CONFIG, now_ms=NOW)
+    start_move(directories, TP, B, CONFIG, now_ms=NOW)
     copy_all(directories)
-    directories.finish_move(TP, CONFIG, now_ms=NOW)
+    finish_move(directories, TP, CONFIG, now_ms=NOW)
     filled.kill()
     directories = filled.open()
     assert directories.offline == {}
@@ -596,6 +563,25 @@ def test_a_folder_of_an_unknown_topic_is_not_missed(filled):
     filled.disk.remove_tree(f"{A}/orders-0")
     filled.topics = {"payments"}
     assert filled.open().offline == {}
+
+
+def test_a_damaged_partition_can_be_set_aside_and_made_anew(filled):
+    filled.disk.rename(f"{A}/orders-0/{'0' * 20}.log", "/data/kept")
+    directories = filled.open()
+    [path] = directories.set_aside(TP)
+    assert parse_folder(path.rpartition("/")[2]).kind is FolderKind.STRAY
+    assert create(directories).end_offset == 0
+    directories.close({})
+    filled.open()
+    assert any("set aside earlier" in each for each in filled.said(Severity.WARNING))
+
+
+def test_a_damaged_partition_can_be_deleted_and_made_anew(filled):
+    filled.disk.rename(f"{A}/orders-0/{'0' * 20}.log", "/data/kept")
+    directories = filled.open()
+    assert len(directories.delete(TP)) == 1
+    assert directories.offline == {}
+    assert create(directories).end_offset == 0
 
 
 def test_a_folder_that_is_missed_can_be_deleted_and_made_anew(filled):
@@ -622,7 +608,7 @@ def test_a_replica_that_is_damaged_is_set_aside_and_may_be_filled_from_its_leade
     directories = world.open()
     append(create(directories), 10)
     flush(directories.get(TP))
-    directories.write_checkpoints({TP: 10})
+    write_checkpoints(directories, {TP: 10})
     world.kill()
     log = f"{A}/orders-0/00000000000000000000.log"
     world.disk.flip(log, 100)
@@ -700,7 +686,7 @@ def test_a_checkpoint_that_cannot_be_written_fails_its_directory(world):
     directories = world.open()
     append(create(directories), 5)
     world.disk.fail("sync", f"{A}/*.tmp", errno.EIO)
-    directories.write_checkpoints({TP: 5})
+    write_checkpoints(directories, {TP: 5})
     assert directories.online_paths == [B]
 
 
@@ -708,9 +694,9 @@ def test_a_full_disk_does_not_fail_a_checkpoint_s_directory(world):
     directories = world.open()
     append(create(directories), 5)
     world.disk.fail("append", f"{A}/*.tmp", errno.ENOSPC, times=1)
-    directories.write_checkpoints({TP: 5})
+    write_checkpoints(directories, {TP: 5})
     assert directories.online_paths == [A, B]
-    directories.write_checkpoints({TP: 5})
+    write_checkpoints(directories, {TP: 5})
     assert offset_checkpoint.read(world.disk, f"{A}/replication-offset-checkpoint") == {TP: 5}
 
 

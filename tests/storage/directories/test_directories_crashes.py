@@ -11,6 +11,7 @@ from contextlib import suppress
 from random import Random
 
 import pytest
+from tests.storage.at_once import cancel_move, cut_to, finish_move, lower, start_move, write_checkpoints
 from tests.storage.directory_world import (
     CONFIG,
     NOW,
@@ -90,7 +91,7 @@ def with_records(world: World) -> LogDirectories:
     directories = world.open()
     append(create(directories), 40)
     flush(directories.get(TP))
-    directories.write_checkpoints({TP: 40})
+    write_checkpoints(directories, {TP: 40})
     return directories
 
 
@@ -152,7 +153,7 @@ def test_creating_and_flushing():
 def test_deleting():
     def act(directories):
         removals = directories.delete(TP)
-        directories.write_checkpoints({})
+        write_checkpoints(directories, {})
         for removal in removals:
             removal.run()
 
@@ -230,9 +231,9 @@ def test_deleting_many_and_creating_them_again():
 
 def test_moving():
     def act(directories):
-        directories.start_move(TP, B, CONFIG, now_ms=NOW)
+        start_move(directories, TP, B, CONFIG, now_ms=NOW)
         copy_all(directories)
-        directories.finish_move(TP, CONFIG, now_ms=NOW)
+        finish_move(directories, TP, CONFIG, now_ms=NOW)
 
     def check(world, again, finished):
         assert values(again.get(TP)) == expected(0, 40)
@@ -253,13 +254,13 @@ def test_moving_with_deleted_records():
     def prepare(world):
         directories = with_records(world)
         directories.get(TP).advance_start(15, 40)
-        directories.write_checkpoints({TP: 40})
+        write_checkpoints(directories, {TP: 40})
         return directories
 
     def act(directories):
-        directories.start_move(TP, B, CONFIG, now_ms=NOW)
+        start_move(directories, TP, B, CONFIG, now_ms=NOW)
         copy_all(directories)
-        directories.finish_move(TP, CONFIG, now_ms=NOW)
+        finish_move(directories, TP, CONFIG, now_ms=NOW)
 
     def check(world, again, finished):
         assert values(again.get(TP)) == expected(15, 40)
@@ -270,16 +271,16 @@ def test_moving_with_deleted_records():
 def test_moving_while_records_are_deleted():
     def prepare(world):
         directories = with_records(world)
-        directories.start_move(TP, B, CONFIG, now_ms=NOW)
+        start_move(directories, TP, B, CONFIG, now_ms=NOW)
         copy_all(directories)
         directories.get(TP).advance_start(15, 40)
-        directories.write_checkpoints({TP: 40})
+        write_checkpoints(directories, {TP: 40})
         return directories
 
     def act(directories):
         copy_step = directories.future(TP).copy_step
         assert copy_step(1) == 0
-        directories.finish_move(TP, CONFIG, now_ms=NOW)
+        finish_move(directories, TP, CONFIG, now_ms=NOW)
 
     def check(world, again, finished):
         assert values(again.get(TP)) == expected(15, 40)
@@ -291,12 +292,12 @@ def test_moving_while_records_are_deleted():
 def test_cancelling_a_move():
     def prepare(world):
         directories = with_records(world)
-        directories.start_move(TP, B, CONFIG, now_ms=NOW)
+        start_move(directories, TP, B, CONFIG, now_ms=NOW)
         copy_all(directories)
         return directories
 
     def act(directories):
-        directories.cancel_move(TP).run()
+        cancel_move(directories, TP).run()
 
     def check(world, again, finished):
         assert values(again.get(TP)) == expected(0, 40)
@@ -313,7 +314,7 @@ def test_writing_checkpoints():
         append(log, 20)
         flush(log)
         log.advance_start(10, 60)
-        directories.write_checkpoints({TP: 60})
+        write_checkpoints(directories, {TP: 60})
 
     def check(world, again, finished):
         log = again.get(TP)
@@ -331,8 +332,8 @@ def test_writing_checkpoints():
 def test_cutting_back_and_writing_again():
     def act(directories):
         log = directories.get(TP)
-        directories.truncating(TP, 10)
-        log.truncate_to(10)
+        lower(directories, TP, 10)
+        cut_to(log, 10)
         append(log, 15, word="new")
 
     def check(world, again, finished):

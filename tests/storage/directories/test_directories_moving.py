@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 import pytest
+from tests.storage.at_once import begin_anew_at, cancel_move, cut_to, finish_move, lower, start_move, write_checkpoints
 from tests.storage.directory_world import (
     CONFIG,
     NOW,
@@ -47,11 +48,11 @@ def directories(world):
 
 
 def start(directories, path=B):
-    return directories.start_move(TP, path, CONFIG, now_ms=NOW)
+    return start_move(directories, TP, path, CONFIG, now_ms=NOW)
 
 
 def finish(directories):
-    return directories.finish_move(TP, CONFIG, now_ms=NOW)
+    return finish_move(directories, TP, CONFIG, now_ms=NOW)
 
 
 def test_a_moved_replica_has_the_same_records(world, directories):
@@ -103,7 +104,7 @@ def test_a_start_offset_that_changes_during_the_copy_is_followed(directories):
 
 
 def test_an_empty_replica_can_be_moved(directories):
-    directories.get(TP).truncate_fully_and_start_at(500)
+    begin_anew_at(directories.get(TP), 500)
     start(directories)
     copy_all(directories)
     log, _ = finish(directories)
@@ -113,8 +114,8 @@ def test_an_empty_replica_can_be_moved(directories):
 def test_a_source_that_was_cut_back_makes_the_copy_begin_again(directories):
     start(directories)
     copy_all(directories)
-    directories.truncating(TP, 50)
-    directories.get(TP).truncate_to(50)
+    lower(directories, TP, 50)
+    cut_to(directories.get(TP), 50)
     append(directories.get(TP), 10, word="x")
     copy_all(directories)
     assert values(finish(directories)[0]) == expected(0, 50) + expected(50, 60, "x")
@@ -130,12 +131,12 @@ def test_describing_tells_how_far_the_copy_is(directories):
 def test_a_cancelled_copy_is_removed(world, directories):
     start(directories)
     copy_all(directories)
-    removal = directories.cancel_move(TP)
+    removal = cancel_move(directories, TP)
     assert removal.path.startswith(B)
     removal.run()
     assert directories.future(TP) is None
     assert [name for name in world.disk.names(B) if "orders" in name] == []
-    assert directories.cancel_move(TP) is None
+    assert cancel_move(directories, TP) is None
     assert directories.directory_of(TP) == A
 
 
@@ -228,7 +229,7 @@ def test_a_damaged_copy_is_dropped(world, directories):
     start(directories)
     copy_all(directories)
     flush(directories.future(TP).log)
-    directories.write_checkpoints({TP: 100})
+    write_checkpoints(directories, {TP: 100})
     world.kill()
     [folder] = [name for name in world.disk.names(B) if "-future" in name]
     for name in world.disk.names(f"{B}/{folder}"):
@@ -249,7 +250,7 @@ def test_only_a_working_log_directory_can_be_the_target(directories, path, error
 
 def test_a_partition_that_is_not_here_cannot_be_moved(directories):
     with pytest.raises(PartitionOffline, match="not on this broker"):
-        directories.start_move(TopicPartition("nobody", 0), B, CONFIG, now_ms=NOW)
+        start_move(directories, TopicPartition("nobody", 0), B, CONFIG, now_ms=NOW)
 
 
 def test_a_topic_with_a_very_long_name_cannot_be_moved(directories):
@@ -257,7 +258,7 @@ def test_a_topic_with_a_very_long_name_cannot_be_moved(directories):
     directories.prefer(partition, A)
     directories.create(partition, TOPIC_ID, CONFIG, now_ms=NOW)
     with pytest.raises(MoveRefused, match="255"):
-        directories.start_move(partition, B, CONFIG, now_ms=NOW)
+        start_move(directories, partition, B, CONFIG, now_ms=NOW)
     assert len(directories.delete(partition)) == 1
 
 

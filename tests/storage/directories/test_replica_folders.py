@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.storage.at_once import cut_to, lower, prepare_checkpoints, write_checkpoints
 from tests.storage.directory_world import CONFIG, NOW, TOPIC_ID, TP, A, B, World, append, expected, flush, values
 
 from ottla.model import TopicPartition
@@ -117,7 +118,7 @@ def test_the_loop_leaves_the_disk_alone(world):
     directories = world.open()
     assert with_the_disk_left_alone(world, directories.create_many(replicas(20), now_ms=NOW)) == {}
     append(directories.get(TP), 3)
-    directories.write_checkpoints({TP: 3})
+    write_checkpoints(directories, {TP: 3})
     move = with_the_disk_left_alone(world, directories.starting_move(TP, B, CONFIG, now_ms=NOW))
     assert move is directories.future(TP)
     deletion = with_the_disk_left_alone(world, directories.delete_many(names(20)))
@@ -137,7 +138,7 @@ def test_a_partition_that_is_being_made_is_in_no_table(world):
 
     def look() -> None:
         assert directories.get(TP) is None
-        [write, _] = directories.prepare_checkpoints({})
+        [write, _] = prepare_checkpoints(directories, {})
         assert all(TP not in table for table in write.tables.values())
         assert all(not status.replicas for status in directories.describe())
 
@@ -223,7 +224,7 @@ def test_partitions_made_again_at_once_do_not_inherit_from_a_checkpoint_that_com
     create(directories, 2)
     append(directories.get(TP), 30)
     flush(directories.get(TP))
-    late = directories.prepare_checkpoints({TP: 30})
+    late = prepare_checkpoints(directories, {TP: 30})
     done_at_once(directories.delete_many(names(2)))
     create(directories, 2)
     for write in late:
@@ -242,11 +243,11 @@ def test_a_checkpoint_in_steps_loses_to_what_is_lowered_meanwhile(world):
     log = directories.get(TP)
     append(log, 30)
     flush(log)
-    directories.write_checkpoints({TP: 30})
+    write_checkpoints(directories, {TP: 30})
     steps = directories.checkpointing({TP: 30})
     next(steps)
-    directories.truncating(TP, 10)
-    log.truncate_to(10)
+    lower(directories, TP, 10)
+    cut_to(log, 10)
     for write in at_once(steps):
         write.run()
     append(log, 5, word="new")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.storage.at_once import begin_anew_at
 from tests.storage.cold_disk import ColdDisk
 from tests.storage.log_world import FOLDER, NOW, World, batch, marker, put
 
@@ -157,7 +158,7 @@ def test_files_that_have_gone_with_their_segment_are_no_fault(what: str) -> None
         read(disk, missing_place(log, 0, end))
         missing = missing_aborted(log, 0, log.read(0, 10_000, end), end)
     assert missing is not None
-    log.truncate_fully_and_start_at(end)
+    begin_anew_at(log, end)
     missing.run()
     missing.take()
     assert missing.fault is None

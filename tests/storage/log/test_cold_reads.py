@@ -8,12 +8,14 @@ from collections import Counter
 
 import pytest
 from tests.server.watched_disk import watched
+from tests.storage.at_once import cut_to, first_at_or_after
 from tests.storage.log_world import FOLDER, NOW, World, append, batch, marker, put, read_all
 
 from ottla.config.log import LogConfig
 from ottla.storage.errors import StorageFault
 from ottla.storage.log.append import Origin
 from ottla.storage.log.cold_reads import Missing, missing_aborted, missing_place, missing_producers
+from ottla.storage.log.indexes.time_lookup import FromDisk, Lookup, TimestampOffset
 from ottla.storage.log.log import Log
 
 #: Some forty batches in the first segment, and an index entry for each sixth: to go through all takes twenty reads.
@@ -37,6 +39,20 @@ def done(missing: Missing | None, threads: list[int]) -> None:
     missing.run()
     threads[:] = before
     missing.take()
+
+
+def worked_out(lookup: Lookup, threads: list[int]) -> TimestampOffset | None:
+    """Its steps for the disk are a worker's, as far as the disk that is watched knows."""
+    try:
+        while isinstance(step := next(lookup), FromDisk):
+            before = list(threads)
+            threads.clear()
+            step.work()
+            threads[:] = before
+    except StopIteration as end:
+        found: TimestampOffset | None = end.value
+        return found
+    raise AssertionError(f"nothing else is expected here: {step}")
 
 
 def waited(asked: Counter[tuple[str, str]]) -> set[str]:
@@ -119,7 +135,7 @@ def test_what_a_worker_has_read_of_a_log_that_was_cut_meanwhile_is_not_believed(
     missing = missing_place(log, 4, end)
     assert missing is not None
     missing.run()
-    log.truncate_to(4)
+    cut_to(log, 4)
     append(log, b"x" * 300, timestamp=NOW)
     missing.take()
     assert read_all(log)[-1] == (4, b"x" * 300)
@@ -165,7 +181,7 @@ def test_no_reader_goes_through_a_segment_for_the_index_of_a_damaged_batch_again
         assert reads(asked) <= READS_OF_TWO_LOOK_UPS
     assert len(world.warnings) <= 1
     # What is in memory is true of all other batches still.
-    found = log.offset_for_timestamp(NOW, end)
+    found = first_at_or_after(log, NOW, end)
     assert found is not None
     assert found.offset == 0
 
@@ -190,4 +206,90 @@ def test_a_wrong_entry_of_an_index_is_mended_by_a_worker() -> None:
     assert log.read(wanted, 10_000, end).size > 3000
     assert reads(asked) <= READS_OF_TWO_LOOK_UPS
     assert waited(asked) == set()
+    assert len(world.warnings) == 1
+
+
+def active_log(wrong: int) -> tuple[World, Log, Counter[tuple[str, str]], list[int], int]:
+    """One segment, which is written to, with its index read from a file of which an entry is wrong by so many bytes;
+    the offset that this entry is for."""
+    world = World(config=LONG._replace(segment_bytes=1 << 20))
+    log = world.open()
+    for number in range(60):
+        append(log, b"v" * 3000, timestamp=NOW + number)
+    wanted, position = log.active.offsets.offsets[2], log.active.offsets.positions[2]
+    world.close(log)
+    file = world.disk.open(f"{FOLDER}/{0:020}.index")
+    file.write(struct.pack(">i", position + wrong), 2 * 8 + 4)
+    file.close()
+    disk, asked, threads = watched(world.disk)
+    world.disk = disk
+    log = world.open()
+    log.staging.roll_apart()
+    done(missing_place(log, 0, log.end_offset), threads)
+    threads.append(threading.get_ident())
+    asked.clear()
+    return world, log, asked, threads, wanted
+
+
+def test_a_wrong_entry_of_the_active_segments_index_is_mended_by_a_worker_while_others_write() -> None:
+    world, log, asked, threads, wanted = active_log(wrong=100)
+    end = log.end_offset
+    missing, second = missing_place(log, wanted, end), missing_place(log, wanted, end)
+    assert missing is not None
+    assert second is not None
+    threads.clear()
+    missing.run()
+    for number in range(60, 80):
+        append(log, b"v" * 3000, timestamp=NOW + number)
+    threads.append(threading.get_ident())
+    missing.take()
+    done(second, threads)  # finds what the first has made
+    assert missing_place(log, wanted, end) is None
+    assert log.read(wanted, 10_000, end).size > 3000
+    assert reads(asked) <= READS_OF_TWO_LOOK_UPS
+    assert len(world.warnings) == 1
+    threads.clear()
+    # It is as if it had never been wrong, and so is the file that a flush brings up to date.
+    kept = log.active.offsets, log.active.times
+    world.close(log)
+    again = world.open()
+    fresh = again.active
+    assert fresh.offsets.positions == kept[0].positions
+    assert fresh.offsets.offsets == kept[0].offsets
+    assert fresh.times.timestamps == kept[1].timestamps
+    assert [again.read(offset, 1, again.end_offset).size > 3000 for offset in range(80)] == [True] * 80
+
+
+def test_a_look_up_by_time_leaves_a_wrong_entry_to_a_worker() -> None:
+    world, log, asked, threads, wanted = active_log(wrong=100)
+    found = worked_out(log.look_up(NOW + wanted, log.end_offset), threads)
+    assert found is not None
+    assert found.offset == wanted
+    assert reads(asked) <= READS_OF_TWO_LOOK_UPS
+    assert len(world.warnings) == 1
+
+
+@pytest.mark.parametrize("is_sealed", [True, False])
+def test_a_damaged_batch_of_the_active_segment_is_gone_to_once_by_a_worker(is_sealed: bool) -> None:
+    world, log, asked, threads = long_log()
+    threads.clear()
+    segment = log.segments[0] if is_sealed else log.active
+    offset = segment.base_offset + segment.offsets.offsets[1]
+    position = segment.locate(offset)
+    assert position is not None
+    file = world.disk.open(segment.path())
+    file.write(struct.pack(">q", 1 << 40), position.position)  # an offset that cannot be there
+    file.close()
+    log.places.forget()
+    threads.append(threading.get_ident())
+    for _ in range(3):
+        asked.clear()
+        missing = missing_place(log, offset, log.end_offset)
+        if missing is not None:
+            done(missing, threads)
+            append(log, b"more")
+        if missing is None or missing.fault is None:
+            with pytest.raises(StorageFault):
+                log.read(offset, 10_000, log.end_offset)
+        assert reads(asked) <= READS_OF_TWO_LOOK_UPS
     assert len(world.warnings) == 1

@@ -6,6 +6,7 @@ import errno
 from random import Random
 
 import pytest
+from tests.storage.at_once import cut_to, expire, of_largest_timestamp
 from tests.storage.log_world import NOW, SMALL, World, append, memory_disk, read_all
 
 from ottla.config.log import LogConfig
@@ -58,7 +59,7 @@ def test_a_cut_makes_a_running_flush_worthless() -> None:
     append(log, b"b")
     flush = log.prepare_flush()
     assert flush is not None
-    log.truncate_to(1)
+    cut_to(log, 1)
     append(log, b"other")
     flush.run()
     log.flushed(flush)
@@ -78,7 +79,7 @@ def test_retention_may_take_what_a_flush_still_holds() -> None:
     flush = log.prepare_flush()
     assert flush is not None
     log.reconfigure(SMALL._replace(retention_ms=1))
-    for removal in log.expire(NOW, log.end_offset):
+    for removal in expire(log, NOW, log.end_offset):
         removal.run()
     flush.run()
     log.flushed(flush)
@@ -158,5 +159,5 @@ def test_closing_makes_everything_certain_in_the_background_or_not() -> None:
             disk.crash(Random(seed))
             log = world.open()
             assert read_all(log) == expected
-            assert log.max_timestamp_offset() is not None
+            assert of_largest_timestamp(log) is not None
             assert world.warnings == []

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.storage.at_once import expire, first_at_or_after, of_largest_timestamp
 from tests.storage.log_world import NOW, SMALL, World, batch, put, read_all
 
 from ottla.config.log import LogConfig
@@ -293,8 +294,8 @@ def test_numbers_at_their_bounds_pass_through_everything_that_stores_them() -> N
     assert len(log.segments) > 1
     before = read_all(log)
     world.flush(log)
-    assert log.offset_for_timestamp(2**63 - 1, log.end_offset) == (2**63 - 1, OFFSET_MAX - 2**32, 2**31 - 1)
-    assert log.max_timestamp_offset() == (2**63 - 1, OFFSET_MAX - 2**32, 2**31 - 1)
+    assert first_at_or_after(log, 2**63 - 1, log.end_offset) == (2**63 - 1, OFFSET_MAX - 2**32, 2**31 - 1)
+    assert of_largest_timestamp(log) == (2**63 - 1, OFFSET_MAX - 2**32, 2**31 - 1)
     world.close(log)
     for clean in (True, False):
         log = world.open(clean=clean)
@@ -302,5 +303,5 @@ def test_numbers_at_their_bounds_pass_through_everything_that_stores_them() -> N
         assert len(log.describe_producers()) == 30
         assert log.epochs.latest == 2**31 - 1
         log.roll_due(NOW)
-        log.expire(NOW, log.end_offset)
+        expire(log, NOW, log.end_offset)
         world.close(log)

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.storage.at_once import of_largest_timestamp
 from tests.storage.log_world import NOW, World, append, batch, marker, read_all
 from tools.kafka_tools import KafkaTools
 
@@ -54,7 +55,7 @@ def test_a_log_of_kafkas_opens_as_it_is(name: str, tmp_path: Path) -> None:
     log = opened(copied(name, tmp_path), warnings, clean=True)
     assert read_all(log)
     assert log.end_offset == max(log.snapshots.offsets)
-    assert log.max_timestamp_offset() is not None
+    assert of_largest_timestamp(log) is not None
     log.describe_producers()
     log.close()
     assert warnings == []

@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 from tests.searches import some
+from tests.storage.at_once import cut_to, expire
 from tests.storage.log_world import NOW, World, batch, marker, read_all, read_batches
 
 from ottla.config.log import LogConfig
@@ -117,7 +118,7 @@ class CrashRun:
         safe_end = max(self.safe, default=self.start - 1) + 1
         offset = self.rng.randint(min(safe_end, log.end_offset), log.end_offset)
         self.world.recovery_point = min(self.world.recovery_point, offset)
-        log.truncate_to(offset)
+        cut_to(log, offset)
         self.pending = [each for each in self.pending if each[0] + len(each[1]) <= log.end_offset]
         self.resume(log)
 
@@ -143,7 +144,7 @@ class CrashRun:
             # The start is checkpointed before its segments go.
             self.world.start_offset = self.start
             log.advance_start(self.start)
-            for removal in log.expire(NOW, log.recovery_point):
+            for removal in expire(log, NOW, log.recovery_point):
                 removal.run()
 
     def check(self, when: str) -> None:
@@ -206,7 +207,7 @@ def test_retention_and_a_power_cut() -> None:
         removals = []
         for _ in range(3):
             log.advance_start(rng.randint(log.start_offset, log.end_offset))
-            removals += log.expire(NOW, log.end_offset)
+            removals += expire(log, NOW, log.end_offset)
         expected = dict(read_all(log))
         for removal in rng.sample(removals, rng.randint(0, len(removals))):
             removal.run()

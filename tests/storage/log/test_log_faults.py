@@ -6,6 +6,7 @@ import errno
 from collections.abc import Callable
 
 import pytest
+from tests.storage.at_once import cut_to, expire, first_at_or_after, of_largest_timestamp
 from tests.storage.log_world import NOW, TP, World, append, batch, marker, memory_disk, read_all
 
 from ottla.ports.memory.disk import MemoryDisk
@@ -29,18 +30,18 @@ CALLS: dict[str, Callable[[Log], object]] = {
     ),
     "read": lambda log: log.read(1, 10_000, log.end_offset),
     "read up to a limit": lambda log: log.read(0, 10_000, 2),
-    "offset for timestamp": lambda log: log.offset_for_timestamp(NOW + 1, log.end_offset),
-    "largest timestamp": lambda log: log.max_timestamp_offset(),
+    "offset for timestamp": lambda log: first_at_or_after(log, NOW + 1, log.end_offset),
+    "largest timestamp": lambda log: of_largest_timestamp(log),
     "epochs": lambda log: log.epochs.epoch_at(0),
     "producers": lambda log: log.describe_producers(),
     "first unstable": lambda log: log.first_unstable_offset,
     "aborted": lambda log: log.aborted_transactions(0, log.end_offset),
     "roll": lambda log: log.roll(NOW),
     "roll due": lambda log: log.roll_due(NOW),
-    "expire": lambda log: log.expire(NOW, log.end_offset),
+    "expire": lambda log: expire(log, NOW, log.end_offset),
     "prepare flush": lambda log: log.prepare_flush(),
     "prepare close": lambda log: log.prepare_close(),
-    "truncate": lambda log: log.truncate_to(log.end_offset - 1),
+    "truncate": lambda log: cut_to(log, log.end_offset - 1),
     "advance start": lambda log: log.advance_start(2),
 }
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.searches import examples
+from tests.storage.at_once import begin_anew_at, cut_to, expire, first_at_or_after
 from tests.storage.log_world import NOW, World, batch, read_all
 
 from ottla.config.log import LogConfig
@@ -79,7 +80,7 @@ class LogMachine(RuleBasedStateMachine):
     def truncate(self, share: float) -> None:
         self.staged = []
         offset = self.start + int((self.end - self.start) * share)
-        self.log.truncate_to(offset)
+        cut_to(self.log, offset)
         while self.model and self.model[-1][0] + len(self.model[-1][1]) > offset:
             self.end = self.model.pop()[0]
         self.start = min(self.start, self.end)
@@ -90,7 +91,7 @@ class LogMachine(RuleBasedStateMachine):
         self.staged = []
         self.model = []
         self.start = self.end = self.end + ahead
-        self.log.truncate_fully_and_start_at(self.start)
+        begin_anew_at(self.log, self.start)
 
     @rule(share=st.floats(0, 1))
     def delete_records(self, share: float) -> None:
@@ -102,7 +103,7 @@ class LogMachine(RuleBasedStateMachine):
     def expire(self, share: float) -> None:
         watermark = self.start + int((self.end - self.start) * share)
         before = {segment.base_offset for segment in self.log.segments}
-        for removal in self.log.expire(self.now, watermark):
+        for removal in expire(self.log, self.now, watermark):
             removal.run()
         kept = [segment.base_offset for segment in self.log.segments]
         assert kept[0] <= max(watermark, self.start)
@@ -150,7 +151,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(timestamp=st.integers(0, 60))
     def find_time(self, timestamp: int) -> None:
         wanted = self.now - timestamp * MINUTE
-        found = self.log.offset_for_timestamp(wanted, self.end)
+        found = first_at_or_after(self.log, wanted, self.end)
         expected = [
             (time + number, first + number)
             for first, values, time in self.model

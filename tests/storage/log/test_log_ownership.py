@@ -26,13 +26,14 @@ PARTS = {
     "epochs": "EpochCache",
     "flush": "Flush",
     "segment": "Segment",
+    "indexes/segment_file": "SegmentFile",
     "indexes/indexed_file": "IndexedFile",
     "producers/memory": "ProducerMemory",
     "producers/producer_state": "ProducerStates",
     "producers/snapshots": "Snapshots",
 }
 #: What one class of `PARTS` inherits from the other is its own.
-HEIRS = {"segment": "indexes/indexed_file"}
+HEIRS = {"segment": "indexes/indexed_file", "indexes/indexed_file": "indexes/segment_file"}
 #: Rooms that see logs.
 ROOMS = ("storage", "replication", "handlers", "server", "broker", "testing")
 CHANGING = {"add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "sort", "update"}
@@ -71,6 +72,13 @@ def fields_of(module: str, name: str, root: Path = ROOT) -> tuple[set[str], set[
     return fields, containers
 
 
+def heirs_of(module: str) -> Iterator[str]:
+    for heir, parent in HEIRS.items():
+        if parent == module:
+            yield heir
+            yield from heirs_of(heir)
+
+
 def owners(root: Path = ROOT) -> tuple[dict[str, set[str]], set[str]]:
     """By the name of a field the modules that may assign it; and the names of lists, dicts and sets."""
     by_field: dict[str, set[str]] = {}
@@ -79,10 +87,8 @@ def owners(root: Path = ROOT) -> tuple[dict[str, set[str]], set[str]]:
         fields, containers = fields_of(module, name, root)
         all_containers |= containers
         for field in fields:
-            by_field.setdefault(field, set()).add(f"storage/log/{module}")
-            for heir, parent in HEIRS.items():
-                if parent == module:
-                    by_field[field].add(f"storage/log/{heir}")
+            owning = by_field.setdefault(field, set())
+            owning |= {f"storage/log/{each}" for each in (module, *heirs_of(module))}
     return by_field, all_containers
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.storage.at_once import cut_to
 from tests.storage.log_world import NOW, SMALL, World, append, batch, put, read_all
 
 from ottla.config.log import LogConfig
@@ -223,7 +224,7 @@ def test_a_reader_from_outside_goes_on_where_it_was() -> None:
         assert [*reader.batches(offset + 1)] == []
         assert disk.bytes < 10_000
     # The owner cuts its log and writes other batches: the place that was remembered is none any more.
-    log.truncate_to(1500)
+    cut_to(log, 1500)
     append(log, b"other" * 700)
     append(log, b"other")
     assert [stored.header.base_offset for stored in reader.batches(1501)] == [1501]

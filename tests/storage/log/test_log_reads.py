@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from tests.storage.at_once import begin_anew_at, cut_to, expire
 from tests.storage.log_world import FOLDER, NOW, SMALL, TP, World, append, memory_disk, read_all
 
 from ottla.config.log import LogConfig
@@ -86,13 +87,13 @@ def test_a_cut_makes_remembered_places_worthless() -> None:
         append(log, b"%d" % number)
     small = log.read(3, 1, 6).size
     assert log.read(0, 1 << 20, 5).size == 5 * small
-    log.truncate_to(3)
+    cut_to(log, 3)
     append(log, b"x" * 300)
     append(log, b"y" * 300)
     append(log, b"z" * 300)
     assert 300 < log.read(3, 1, 6).size < 600
     assert log.read(0, 1 << 20, 5).size == log.size - log.read(5, 1, 6).size
-    log.truncate_fully_and_start_at(3)
+    begin_anew_at(log, 3)
     append(log, b"0")
     append(log, b"1")
     taken = log.read(3, 1, 4)
@@ -159,7 +160,7 @@ def test_a_lease_outlives_the_segment() -> None:
     taken.file.lease()
     before = taken.read()
     log.reconfigure(SMALL._replace(retention_ms=1))
-    for removal in log.expire(NOW + 10_000, log.end_offset):
+    for removal in expire(log, NOW + 10_000, log.end_offset):
         removal.run()
     assert log.start_offset > 0
     assert taken.read() == before
@@ -227,7 +228,7 @@ def test_a_cursor_gives_what_the_log_gives() -> None:
             if what < 0.4:
                 append(log, b"x" * rng.choice([1, 50, 300]))
             elif what < 0.42 and log.end_offset - log.start_offset > 3:
-                log.truncate_to(rng.randint(log.start_offset + 1, log.end_offset))
+                cut_to(log, rng.randint(log.start_offset + 1, log.end_offset))
             elif what < 0.44 and log.end_offset > log.start_offset:
                 log.advance_start(rng.randint(log.start_offset, log.end_offset))
             if log.end_offset == log.start_offset:

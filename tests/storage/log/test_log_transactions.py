@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
+from tests.storage.at_once import cut_to
 from tests.storage.log_world import NOW, World, batch, marker, put
 
 from ottla.config import LogConfig
@@ -169,10 +170,10 @@ def test_a_cut_reopens_the_transactions_that_it_uncovers() -> None:
     write(log, 2, 0)
     end(log, 1, aborts=True)
     end(log, 2, aborts=True)
-    log.truncate_to(3)
+    cut_to(log, 3)
     assert unstable(log) == 1
     assert log.aborted_transactions(0, 10) == [(1, 0)]
-    log.truncate_to(1)
+    cut_to(log, 1)
     assert unstable(log) == 0
     assert log.aborted_transactions(0, 10) == []
 

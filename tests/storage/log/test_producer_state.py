@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.storage.at_once import begin_anew_at, cut_to, expire
 from tests.storage.log_world import NOW, World, append, batch, put, read_all
 
 from ottla.model import ErrorCode
@@ -174,9 +175,9 @@ def test_a_cut_takes_producers_back() -> None:
     log = World().open()
     for number in range(60):
         send(log, number)
-    log.truncate_to(20)
+    cut_to(log, 20)
     assert [(each.producer_id, each.last_sequence) for each in log.describe_producers()] == [(1, 19)]
-    log.truncate_fully_and_start_at(500)
+    begin_anew_at(log, 500)
     assert log.describe_producers() == []
     assert send(log, 0).first_offset == 500
 
@@ -190,7 +191,7 @@ def test_silent_producers_expire() -> None:
     # Its record's time is long past, but it was heard of a moment ago.
     assert [each.producer_id for each in log.describe_producers()] == [1, 2]
     # Retention has to do with records only.
-    log.expire(NOW + 2 * DAY, 0)
+    expire(log, NOW + 2 * DAY, 0)
     assert [each.producer_id for each in log.describe_producers()] == [1, 2]
     log.producers.expire(NOW + DAY, DAY)
     assert [each.producer_id for each in log.describe_producers()] == [2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.storage.at_once import cut_to, first_at_or_after, of_largest_timestamp
 from tests.storage.log_world import NOW, SMALL, World, append, batch, put, read_all
 
 from ottla.config.log import LogConfig
@@ -217,7 +218,7 @@ def test_epochs_that_were_cut_do_not_come_back() -> None:
     for epoch in range(4):
         append(log, b"v", epoch=epoch)
     world.flush(log)
-    log.truncate_to(2)
+    cut_to(log, 2)
     world.recovery_point = log.recovery_point
     assert log.epochs.latest == 1
     # The file beside the log still has all four.
@@ -291,10 +292,10 @@ def test_damaged_indexes_do_no_harm(clean: bool, kind: str, damage: int) -> None
         log = world.open(clean=clean)
         for offset, value in expected:
             assert read_all(log, offset)[0] == (offset, value)
-            found = log.offset_for_timestamp(NOW + offset, log.end_offset)
+            found = first_at_or_after(log, NOW + offset, log.end_offset)
             assert found is not None
             assert found.offset == offset
-        largest = log.max_timestamp_offset()
+        largest = of_largest_timestamp(log)
         assert largest is not None
         assert largest.offset == 79
         append(log, b"next")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.storage.at_once import expire
 from tests.storage.log_world import NOW, World, append, batch, put, read_all
 
 from ottla.config.log import LogConfig
@@ -84,7 +85,7 @@ def test_retention_by_time_takes_whole_old_segments() -> None:
     log = filled(world)
     before = bases(log)
     log.reconfigure(CONFIG._replace(retention_ms=30 * MINUTE))
-    removals = log.expire(NOW, log.end_offset)
+    removals = expire(log, NOW, log.end_offset)
     # A segment goes when its newest record is too old; the one that holds the limit stays.
     newest_gone = NOW - (59 - (log.start_offset - 1)) * MINUTE
     assert newest_gone < NOW - 30 * MINUTE <= newest_gone + 8 * MINUTE
@@ -98,31 +99,31 @@ def test_retention_by_time_takes_whole_old_segments() -> None:
         removal.run()
         removal.run()
     assert not [name for name in world.disk.names(world.folder) if name.endswith(".deleted")]
-    assert log.expire(NOW, log.end_offset) == []
+    assert expire(log, NOW, log.end_offset) == []
     assert read_all(log)[0][0] == log.start_offset
 
 
 def test_retention_takes_the_active_segment_too_once_the_next_is_certain() -> None:
     world = World(config=CONFIG._replace(retention_ms=MINUTE))
     log = filled(world)
-    log.expire(NOW + 1000 * MINUTE, log.end_offset)
+    expire(log, NOW + 1000 * MINUTE, log.end_offset)
     assert (log.active.size, log.active.base_offset) == (0, 60)
     world.flush(log)
-    for removal in log.expire(NOW + 1000 * MINUTE, log.end_offset):
+    for removal in expire(log, NOW + 1000 * MINUTE, log.end_offset):
         removal.run()
     assert (bases(log), log.start_offset, log.end_offset, log.size) == ([60], 60, 60, 0)
     world.close(log)
     log = world.open()
     assert (log.start_offset, log.end_offset) == (60, 60)
     # An empty segment is not rolled again and again.
-    assert log.expire(NOW + 2000 * MINUTE, log.end_offset) == []
+    assert expire(log, NOW + 2000 * MINUTE, log.end_offset) == []
     assert bases(log) == [60]
 
 
 def test_nothing_goes_at_or_above_the_high_watermark() -> None:
     log = filled(World(config=CONFIG._replace(retention_ms=MINUTE)))
     second, third = bases(log)[1:3]
-    log.expire(NOW + 1000 * MINUTE, third - 1)
+    expire(log, NOW + 1000 * MINUTE, third - 1)
     assert log.start_offset == second
 
 
@@ -131,21 +132,21 @@ def test_nothing_goes_before_what_stays_is_on_the_medium() -> None:
     log = world.open()
     for _ in range(60):
         append(log, b"v" * 40, timestamp=NOW - 100 * MINUTE)
-    assert log.expire(NOW, log.end_offset) == []
+    assert expire(log, NOW, log.end_offset) == []
     world.flush(log)
-    assert log.expire(NOW, log.end_offset)
+    assert expire(log, NOW, log.end_offset)
 
 
 def test_retention_by_size_keeps_at_least_that_much() -> None:
     world = World(config=CONFIG)
     log = filled(world)
     log.reconfigure(CONFIG._replace(retention_bytes=3000))
-    log.expire(NOW, log.end_offset)
+    expire(log, NOW, log.end_offset)
     assert 3000 <= log.size < 4000
     log.reconfigure(CONFIG._replace(retention_bytes=0))
-    log.expire(NOW, log.end_offset)
+    expire(log, NOW, log.end_offset)
     world.flush(log)
-    log.expire(NOW, log.end_offset)
+    expire(log, NOW, log.end_offset)
     assert log.size == 0
 
 
@@ -155,9 +156,9 @@ def test_a_compacted_topic_only_loses_what_was_deleted() -> None:
     for number in range(40):
         put(log, batch(b"v" * 40, key=b"%d" % number, timestamp=NOW - 1000))
     world.flush(log)
-    assert log.expire(NOW, log.end_offset) == []
+    assert expire(log, NOW, log.end_offset) == []
     log.advance_start(bases(log)[2])
-    assert len(log.expire(NOW, log.end_offset)) == 2
+    assert len(expire(log, NOW, log.end_offset)) == 2
 
 
 def test_deleted_records_take_their_segments_along() -> None:
@@ -165,11 +166,11 @@ def test_deleted_records_take_their_segments_along() -> None:
     log = filled(world)
     second, third = bases(log)[1:3]
     log.advance_start(third - 1)
-    removals = log.expire(NOW, log.end_offset)
+    removals = expire(log, NOW, log.end_offset)
     assert (len(removals), bases(log)[0], log.start_offset) == (1, second, third - 1)
     # All records deleted: the active segment stays.
     log.advance_start(log.end_offset)
-    log.expire(NOW, log.end_offset)
+    expire(log, NOW, log.end_offset)
     assert (len(log.segments), log.start_offset) == (1, 60)
     assert append(log, b"next").first_offset == 60
 
@@ -181,8 +182,8 @@ def test_records_without_times_live_as_long_as_their_file() -> None:
         append(log, b"v" * 40, timestamp=-1)
     world.flush(log)
     modified = world.disk.modified_ms(log.segments[0].path())
-    assert log.expire(modified + MINUTE, log.end_offset) == []
-    assert log.expire(modified + MINUTE + 1, log.end_offset)
+    assert expire(log, modified + MINUTE, log.end_offset) == []
+    assert expire(log, modified + MINUTE + 1, log.end_offset)
 
 
 def test_many_segments_go_in_several_calls() -> None:
@@ -194,10 +195,10 @@ def test_many_segments_go_in_several_calls() -> None:
     assert len(log.segments) == 3 * EXPIRED_AT_ONCE
     taken = []
     for _ in range(3):
-        taken.append(len(log.expire(NOW, log.end_offset)))
+        taken.append(len(expire(log, NOW, log.end_offset)))
         world.flush(log)
     # The last one goes once the empty segment behind it is certain.
     assert taken == [EXPIRED_AT_ONCE, EXPIRED_AT_ONCE, EXPIRED_AT_ONCE - 1]
-    assert len(log.expire(NOW, log.end_offset)) == 1
+    assert len(expire(log, NOW, log.end_offset)) == 1
     assert [segment.base_offset for segment in log.segments] == [log.end_offset]
-    assert log.expire(NOW, log.end_offset) == []
+    assert expire(log, NOW, log.end_offset) == []

@@ -7,6 +7,7 @@ from contextlib import suppress
 from random import Random
 
 import pytest
+from tests.storage.at_once import cut_to
 from tests.storage.log_world import FOLDER, NOW, World, batch, marker, memory_disk, put, read_all
 
 from ottla.config.log import LogConfig
@@ -139,11 +140,11 @@ def test_a_cut_while_the_flush_is_running_leaves_no_snapshot_of_another_past() -
         flush = log.prepare_flush()
         assert flush is not None
         if settled_first:
-            log.truncate_to(5)
+            cut_to(log, 5)
             flush.run()
         else:
             flush.run()
-            log.truncate_to(5)
+            cut_to(log, 5)
         for number in range(30, 40):
             send(log, number)
         log.roll(NOW)
@@ -162,7 +163,7 @@ def test_a_cut_before_the_flush_drops_it() -> None:
     for number in range(10):
         send(log, number)
     log.roll(NOW)
-    log.truncate_to(5)
+    cut_to(log, 5)
     world.flush(log)
     assert snapshots(world) == []
     world.close(log)

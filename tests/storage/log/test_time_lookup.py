@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.storage.at_once import expire, first_at_or_after, of_largest_timestamp
 from tests.storage.log_world import NOW, World, batch, put
 
 from ottla.config.log import LogConfig
@@ -31,7 +32,7 @@ def log_with(*times: int, compression: int = 0, per_batch: int = 2, config: LogC
 
 
 def find(log: Log, time: int, limit: int | None = None) -> tuple[int, int] | None:
-    found = log.offset_for_timestamp(NOW + time, log.end_offset if limit is None else limit)
+    found = first_at_or_after(log, NOW + time, log.end_offset if limit is None else limit)
     return None if found is None else (found.timestamp - NOW, found.offset)
 
 
@@ -69,14 +70,14 @@ def test_only_what_was_not_deleted() -> None:
 
 
 def test_the_largest_timestamp() -> None:
-    assert log_with().max_timestamp_offset() is None
-    found = log_with(50, 10, 70, 20, 70, 30).max_timestamp_offset()
+    assert of_largest_timestamp(log_with()) is None
+    found = of_largest_timestamp(log_with(50, 10, 70, 20, 70, 30))
     assert found is not None
     assert (found.timestamp - NOW, found.offset, found.leader_epoch) == (71, 5, 0)
 
 
 def largest(log: Log) -> tuple[int, int] | None:
-    found = log.max_timestamp_offset()
+    found = of_largest_timestamp(log)
     return None if found is None else (found.timestamp - NOW, found.offset)
 
 
@@ -150,7 +151,7 @@ def test_segments_may_go_between_two_pauses() -> None:
     for lookup in (log.look_up_largest(), log.look_up(NOW + 20_000, log.end_offset)):
         next(lookup)
         log.advance_start(log.segments[20].base_offset)
-        assert log.expire(NOW, log.end_offset)
+        assert expire(log, NOW, log.end_offset)
         _, found = steps(lookup)
         assert found is not None
         assert found.offset - 200 == found.timestamp - NOW - 20_000
@@ -159,8 +160,8 @@ def test_segments_may_go_between_two_pauses() -> None:
 def test_records_without_times() -> None:
     log = World(config=CONFIG).open()
     put(log, batch(b"v", timestamp=-1))
-    assert log.max_timestamp_offset() is None
-    assert log.offset_for_timestamp(0, log.end_offset) is None
+    assert of_largest_timestamp(log) is None
+    assert first_at_or_after(log, 0, log.end_offset) is None
 
 
 def steps(lookup: Lookup) -> tuple[list[LookupPause | Elsewhere], TimestampOffset | None]:
@@ -214,7 +215,7 @@ def test_many_batches_whose_headers_lie_are_opened_elsewhere() -> None:
     # Twenty are opened in place.
     assert [type(step) for step in taken] == [Elsewhere] * (len(taken))
     assert 75 <= len(taken) <= 85
-    assert log.offset_for_timestamp(NOW + 30, log.end_offset) == found
+    assert first_at_or_after(log, NOW + 30, log.end_offset) == found
 
 
 def test_headers_are_read_with_pauses() -> None:

@@ -63,6 +63,7 @@ async def _consume(options: argparse.Namespace) -> int:
                     if not polled:
                         if watch.lacks_something():
                             raise watch.given_up()
+                        await watch.confirm_silence(consumer.assignment(), options.timeout)
                         break
                     last = clock()
                     records += len(polled)

@@ -4,6 +4,9 @@
 tables have between two times, and puts it in the place of what they had; records are read again from the topics, and
 nothing is sent to sinks.
 
+--engine sdp gives the file's functions to Spark Declarative Pipelines, which read what is there and have neither
+expectations nor dead letters, keys nor backfills.
+
 ottla pipeline run orders.py
 ottla pipeline run orders.py --mode catch-up
 ottla pipeline run orders.py --mode backfill --from 2026-11-01T00:00Z --to 2026-11-02T00:00Z
@@ -22,9 +25,11 @@ from ottla.cli.pipeline import explained, file_and_folder, kafka_options, loaded
 
 if TYPE_CHECKING:
     from ottla.pipeline.backfill import Range
+    from ottla.pipeline.loading import PipelineFile
     from ottla.pipeline.status import FlowStatus
 
 MODES: Final = ("stream", "catch-up", "backfill")
+ENGINES: Final = ("streams", "sdp")
 _CONFIG: Final = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 #: Between two lines of progress, where standard error is no terminal.
 _LINE_SECONDS: Final = 10.0
@@ -34,6 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     shared.connection(parser)
     file_and_folder(parser)
     parser.add_argument("--mode", choices=MODES, default="stream", help="(default: stream)")
+    parser.add_argument("--engine", choices=ENGINES, default="streams", help="(default: streams)")
     parser.add_argument("--from", dest="first", metavar="TIME", help="of a backfill: ISO 8601, or ms since 1970")
     parser.add_argument("--to", metavar="TIME", help="of a backfill: up to this time, and without it")
     parser.add_argument(
@@ -55,6 +61,8 @@ def run(options: argparse.Namespace) -> int:
     interval_s = _interval_s(options.interval)
     config = _config(options.conf)
     file = loaded(options)
+    if options.engine == "sdp":
+        return _declared(options, file, config)
     run_on_loop(_reached(options))
     with explained(), explained_client():
         from ottla.pipeline.backfill import backfill
@@ -82,6 +90,27 @@ def run(options: argparse.Namespace) -> int:
             if is_ours:
                 spark.stop()
     return OK
+
+
+def _declared(options: argparse.Namespace, file: PipelineFile, config: dict[str, str]) -> int:
+    from ottla.cli.connecting import explained as explained_client
+    from ottla.cli.connecting import run as run_on_loop
+    from ottla.cli.connecting import settings_of
+    from ottla.pipeline.declared import check_declared, run_declared
+
+    if options.mode != "catch-up":
+        raise UsageFault(f"--engine sdp reads what is there and ends: say --mode catch-up, not {options.mode}")
+    with explained(), explained_client():
+        check_declared(file)
+        run_on_loop(_reached(options))
+        kafka = kafka_options(settings_of(options))
+        given = {**_CONFIG, **config}
+        run_declared(file, places_of(options), kafka, master=options.master, config=given, say=_say)
+    return OK
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
 
 
 async def _reached(options: argparse.Namespace) -> None:

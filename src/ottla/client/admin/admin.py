@@ -21,6 +21,7 @@ from ottla.client.admin import groups as admin_groups
 from ottla.client.admin import logs as admin_logs
 from ottla.client.admin import replicas as admin_replicas
 from ottla.client.admin import topics as admin_topics
+from ottla.client.admin import transactions as admin_transactions
 from ottla.client.admin.arguments import (
     check_changes,
     check_configs,
@@ -34,6 +35,7 @@ from ottla.client.admin.arguments import (
     checked_names,
     checked_new_topics,
     checked_numbers,
+    checked_producers,
     checked_replicas,
     checked_resources,
 )
@@ -52,8 +54,18 @@ from ottla.client.admin.results import (
     Reassignment,
     TopicDescription,
 )
-from ottla.client.arguments import INT32_MAX, checked_integer, checked_partitions, checked_text, checked_topic
+from ottla.client.admin.transaction_results import OpenTransaction, TransactionDescription, TransactionListing
+from ottla.client.arguments import (
+    INT16_MAX,
+    INT32_MAX,
+    INT64_MAX,
+    checked_integer,
+    checked_partitions,
+    checked_text,
+    checked_topic,
+)
 from ottla.client.errors import KafkaError
+from ottla.client.producing.sequences import ProducerIdentity
 from ottla.client.settings import AdminSettings, parse_settings
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.offsets import list_offsets
@@ -62,6 +74,8 @@ from ottla.model import TopicPartition
 
 #: The last of Kafka's codes that stand for a time: the earliest offset that is still to be uploaded.
 _TIME_CODE_MIN: Final = -6
+#: Brokers let no transaction be open for longer, unless they are told otherwise (`transaction.max.timeout.ms`).
+TRANSACTION_TIMEOUT_MS_MAX: Final = 900_000
 
 
 class Admin:
@@ -232,6 +246,59 @@ class Admin:
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, list[ProducerDescription]]:
         return await admin_logs.describe_producers(self.cluster, checked_partitions(partitions))
+
+    # Transactions
+
+    async def list_transactions(
+        self,
+        *,
+        states: Iterable[str] | None = None,
+        producer_ids: Iterable[int] | None = None,
+        duration_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> list[TransactionListing]:
+        """All transactional ids, or those in these states ("Ongoing", "Empty", ...), of these producers, that have been
+        open for longer than so long, whose whole id a regular expression (RE2) matches."""
+        return await admin_transactions.list_transactions(
+            self.cluster,
+            states=[] if states is None else checked_names(states, "states"),
+            producer_ids=[] if producer_ids is None else checked_producers(producer_ids),
+            duration_ms=None if duration_ms is None else checked_integer(duration_ms, "duration_ms", INT64_MAX),
+            pattern=None if pattern is None else checked_text(pattern, "pattern"),
+        )
+
+    async def describe_transactions(self, transactional_ids: Iterable[str]) -> dict[str, TransactionDescription]:
+        """The error of one that nobody knows is TRANSACTIONAL_ID_NOT_FOUND."""
+        ids = checked_names(transactional_ids, "transactional_ids")
+        return await admin_transactions.describe_transactions(self.cluster, ids)
+
+    async def fence_producers(self, transactional_ids: Iterable[str]) -> dict[str, ProducerIdentity]:
+        """Puts their producers out, and has what these left open aborted."""
+        ids = checked_names(transactional_ids, "transactional_ids")
+        return await admin_transactions.fence_producers(self.cluster, ids)
+
+    async def open_transactions(self, partitions: Iterable[TopicPartition]) -> list[OpenTransaction]:
+        """Those that are open in these partitions, as their leaders know them."""
+        return await admin_transactions.open_transactions(self.cluster, checked_partitions(partitions))
+
+    async def find_hanging_transactions(
+        self, partitions: Iterable[TopicPartition], *, max_transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS_MAX
+    ) -> list[OpenTransaction]:
+        """Those that are open in these partitions, longer than any may be, and that no coordinator will end."""
+        older_than = checked_integer(max_transaction_timeout_ms, "max_transaction_timeout_ms", INT32_MAX)
+        return await admin_transactions.find_hanging(self.cluster, checked_partitions(partitions), older_than)
+
+    async def abort_transaction(
+        self, partition: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int = 0
+    ) -> None:
+        """Ends a hanging transaction in one partition: its leader writes the marker that no coordinator will."""
+        (tp,) = checked_partitions([partition])
+        producer = ProducerIdentity(
+            checked_integer(producer_id, "producer_id", INT64_MAX),
+            checked_integer(producer_epoch, "producer_epoch", INT16_MAX),
+        )
+        epoch = checked_integer(coordinator_epoch, "coordinator_epoch", INT32_MAX)
+        await admin_transactions.abort_transaction(self.cluster, tp, producer, epoch)
 
     # Groups
 

@@ -144,6 +144,12 @@ def checked_brokers(given: Any) -> list[int]:
     return [checked_integer(one, f"brokers[{number}]", INT32_MAX) for number, one in enumerate(given)]
 
 
+def checked_producers(given: Any) -> list[int]:
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise BadArgument(f"producer_ids must be a list of ids, not {a_kind_of(given)}")
+    return [checked_integer(one, f"producer_ids[{number}]", INT64_MAX) for number, one in enumerate(given)]
+
+
 def _all_of(given: Any, kind: type[Any], what: str) -> list[Any]:
     if isinstance(given, kind) or not isinstance(given, Iterable):
         raise BadArgument(f"{what}[0] must be a {kind.__name__}, not {a_kind_of(given)}: give a list of them")

@@ -119,10 +119,6 @@ class ConfigEntry:
     documentation: str | None = None
     synonyms: tuple[ConfigSynonym, ...] = ()
 
-    @property
-    def is_default(self) -> bool:
-        return self.source is ConfigSource.DEFAULT_CONFIG
-
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:

@@ -32,8 +32,9 @@ from ottla.client.wire.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from ottla.model import NO_BROKER, NO_EPOCH, ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.fetch import FetchRequest, FetchResponse, PartitionData
-from ottla.records.batch import iterate
+from ottla.records.batch import MAGIC, iterate
 from ottla.records.errors import RecordError
+from ottla.records.legacy import is_legacy
 
 if TYPE_CHECKING:
     from ottla.client.wire.world import ClientPorts
@@ -287,9 +288,15 @@ class Fetcher:
             one.read_replica_until_ms = self._clock.monotonic_ms() + self._settings.metadata_max_age_ms
         if told.records is None or not len(told.records):
             return
-        end, last = 0, None
+        end, last, records = 0, None, told.records
         try:
-            for pos, header in iterate(told.records, 0, len(told.records)):
+            if is_legacy(records, 0):  # hardly ever: it takes codecs along
+                from ottla.records.old_batches import as_batches
+
+                records = as_batches(records, check_crcs=self._settings.check_crcs)
+            for pos, header in iterate(records, 0, len(records)):
+                if header.magic < MAGIC and last is not None:
+                    break  # an old message behind batches is the first of the next answer
                 end, last = pos + header.size, header
         except RecordError as error:
             if last is None:
@@ -301,7 +308,7 @@ class Fetcher:
         aborted = None
         if self._isolation == READ_COMMITTED:
             aborted = [(row.first_offset, row.producer_id) for row in told.aborted_transactions or ()]
-        one.chunks.append(Chunk(told.records, end, aborted))
+        one.chunks.append(Chunk(records, end, aborted))
         one.fetch_offset = max(offset, last.next_offset)
         one.fetch_epoch = last.leader_epoch
 

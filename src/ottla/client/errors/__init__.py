@@ -2,7 +2,7 @@
 
 None is a bare KafkaError. What a broker answers is a BrokerError, of the class of its code where callers are likely to
 ask for it by name (`answered.py`). What happens on the way (a lost connection, a time-out, bytes that are no answer)
-and in the client itself has classes of its own (`own.py`).
+and in the client itself has classes of its own (`own.py`), and what becomes of transactions too (`transactional.py`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from ottla.client.errors.answered import (
     BrokerError,
     ClusterAuthorizationFailed,
+    ConcurrentTransactions,
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
     FencedInstanceId,
@@ -28,6 +29,7 @@ from ottla.client.errors.answered import (
     InvalidPartitions,
     InvalidPrincipalType,
     InvalidProducerEpoch,
+    InvalidProducerIdMapping,
     InvalidRecord,
     InvalidRegularExpression,
     InvalidReplicaAssignment,
@@ -37,6 +39,8 @@ from ottla.client.errors.answered import (
     InvalidSessionTimeout,
     InvalidTimestamp,
     InvalidTopic,
+    InvalidTransactionTimeout,
+    InvalidTxnState,
     LeaderNotAvailable,
     LogDirNotFound,
     MemberIdRequired,
@@ -63,6 +67,9 @@ from ottla.client.errors.answered import (
     TopicAlreadyExists,
     TopicAuthorizationFailed,
     TopicDeletionDisabled,
+    TransactionalIdAuthorizationFailed,
+    TransactionalIdNotFound,
+    TransactionCoordinatorFenced,
     UnknownLeaderEpoch,
     UnknownMember,
     UnknownProducerId,
@@ -105,6 +112,15 @@ from ottla.client.errors.own import (
     UnsupportedVersion,
     settled,
 )
+from ottla.client.errors.transactional import (
+    ProducerFenced,
+    TransactionAbortable,
+    TransactionAborted,
+    TransactionFailed,
+    TransactionFault,
+    TransactionTimedOut,
+    WrongTransactionState,
+)
 
 __all__ = [
     "AssignorFailed",
@@ -116,6 +132,7 @@ __all__ = [
     "ClientFault",
     "ClusterAuthorizationFailed",
     "CommitFailed",
+    "ConcurrentTransactions",
     "ConnectFailed",
     "ConnectionLost",
     "CoordinatorLoadInProgress",
@@ -139,6 +156,7 @@ __all__ = [
     "InvalidPartitions",
     "InvalidPrincipalType",
     "InvalidProducerEpoch",
+    "InvalidProducerIdMapping",
     "InvalidRecord",
     "InvalidRegularExpression",
     "InvalidReplicaAssignment",
@@ -148,6 +166,8 @@ __all__ = [
     "InvalidSessionTimeout",
     "InvalidTimestamp",
     "InvalidTopic",
+    "InvalidTransactionTimeout",
+    "InvalidTxnState",
     "KafkaError",
     "LeaderNotAvailable",
     "LogDirNotFound",
@@ -168,6 +188,7 @@ __all__ = [
     "OutOfOrderSequence",
     "PartitionerFailed",
     "PolicyViolation",
+    "ProducerFenced",
     "ReassignmentInProgress",
     "RebalanceInProgress",
     "RecordTooLarge",
@@ -186,6 +207,14 @@ __all__ = [
     "TopicAlreadyExists",
     "TopicAuthorizationFailed",
     "TopicDeletionDisabled",
+    "TransactionAbortable",
+    "TransactionAborted",
+    "TransactionCoordinatorFenced",
+    "TransactionFailed",
+    "TransactionFault",
+    "TransactionTimedOut",
+    "TransactionalIdAuthorizationFailed",
+    "TransactionalIdNotFound",
     "UnknownBroker",
     "UnknownLeaderEpoch",
     "UnknownMember",
@@ -199,6 +228,7 @@ __all__ = [
     "UnsupportedForMessageFormat",
     "UnsupportedSaslMechanism",
     "UnsupportedVersion",
+    "WrongTransactionState",
     "error_of",
     "settled",
 ]

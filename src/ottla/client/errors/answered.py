@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.client.errors.own import KafkaError, UnsupportedVersion, sentence
+from ottla.client.errors.transactional import ProducerFenced, TransactionAbortable
 from ottla.model import ErrorCode, TopicPartition
 
 
@@ -290,6 +291,36 @@ class SaslAuthenticationFailed(BrokerError):
     default_code = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
+class ConcurrentTransactions(BrokerError):
+    default_code = ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+class InvalidProducerIdMapping(BrokerError):
+    default_code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+class InvalidTransactionTimeout(BrokerError):
+    default_code = ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
+class InvalidTxnState(BrokerError):
+    """The transaction is not in a state in which this can be: it has ended, or the other way."""
+
+    default_code = ErrorCode.INVALID_TXN_STATE
+
+
+class TransactionalIdAuthorizationFailed(BrokerError):
+    default_code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+class TransactionalIdNotFound(BrokerError):
+    default_code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+
+
+class TransactionCoordinatorFenced(BrokerError):
+    default_code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+
 _BY_CODE: Final[dict[ErrorCode, type[KafkaError]]] = {
     kind.default_code: kind
     for kind in (
@@ -359,6 +390,15 @@ _BY_CODE: Final[dict[ErrorCode, type[KafkaError]]] = {
         UnsupportedSaslMechanism,
         IllegalSaslState,
         SaslAuthenticationFailed,
+        ConcurrentTransactions,
+        InvalidProducerIdMapping,
+        InvalidTransactionTimeout,
+        InvalidTxnState,
+        TransactionalIdAuthorizationFailed,
+        TransactionalIdNotFound,
+        TransactionCoordinatorFenced,
+        ProducerFenced,
+        TransactionAbortable,
     )
 }
 _BY_CODE[ErrorCode.RECORD_LIST_TOO_LARGE] = RecordTooLarge

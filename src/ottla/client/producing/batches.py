@@ -37,6 +37,7 @@ class EncodedRecords(Protocol):
         producer_id: int = ...,
         producer_epoch: int = ...,
         base_sequence: int = ...,
+        transactional: bool = ...,
     ) -> bytes: ...
 
 

@@ -11,9 +11,7 @@ acknowledgement. It waits only where it must: for a new topic's metadata, and fo
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
@@ -36,13 +34,17 @@ from ottla.client.errors import (
     KafkaError,
     PartitionerFailed,
     RecordTooLarge,
-    SettingsError,
+    TransactionFault,
 )
 from ottla.client.producing.accumulator import RECORD_OVERHEAD, Accumulator
 from ottla.client.producing.batches import Delivery, EncodedRecords, ProducerBatch
+from ottla.client.producing.consistency import consistent
 from ottla.client.producing.partitioners import murmur2_partitioner, partitioner_for, sticky_partitioner
+from ottla.client.producing.room import WaitingForRoom
 from ottla.client.producing.routes import TopicRoute, TopicRoutes
 from ottla.client.producing.sender import Sender
+from ottla.client.producing.transactions.methods import TransactionMethods
+from ottla.client.producing.transactions.transactor import Transactor
 from ottla.client.records import (
     ProducerRecord,
     RawRecord,
@@ -54,24 +56,23 @@ from ottla.client.records import (
 )
 from ottla.client.schemas import SchemaNotLoaded, with_schemas
 from ottla.client.serializers import serialized, serializer_for
-from ottla.client.settings import IDEMPOTENT_IN_FLIGHT_MAX, ProducerSettings, parse_settings
+from ottla.client.settings import ProducerSettings, parse_settings
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.world import ClientPorts, real_world
 from ottla.records.batch import HEADER_SIZE, INT32_MAX
 from ottla.records.builder import Headers
-from ottla.records.compression import LEVELS, codec_name
 
 #: Batches that may become full before `send` lets the loop turn, so that they go out while more come in.
 _TURNS_OWED_MAX: Final = 4
 
 
-class Producer:
+class Producer(TransactionMethods):
     """One client of one event loop; any of its tasks may use it."""
 
     def __init__(
         self, settings: Mapping[str, Any] | None = None, /, *, world: ClientPorts | None = None, **keywords: Any
     ) -> None:
-        self.settings = _consistent(parse_settings(ProducerSettings, settings, keywords))
+        self.settings = consistent(parse_settings(ProducerSettings, settings, keywords))
         self._partitioner = partitioner_for(self.settings.partitioner)
         if self.settings.partitioner_ignore_keys:
             self._partitioner = sticky_partitioner
@@ -92,9 +93,11 @@ class Producer:
         )
         self._routes = TopicRoutes(self.settings, self.cluster, self._world)
         self._sender: Sender | None = None
-        #: Callers for whose records there is no room, the longest waiting first.
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting = WaitingForRoom(self._queues, self.settings.max_block_ms)
         self._closed = False
+        if self.settings.transactional_id is not None:
+            self._transactor = Transactor(self.settings, self.cluster, self.flush, self._take_records)
+        self.barred = self._transactor is not None
 
     async def __aenter__(self) -> Self:
         return self
@@ -139,7 +142,7 @@ class Producer:
         if cost > self._cost_max:
             raise self._too_large(cost)
         route = self._routes.known.get(topic) if topic.__class__ is str else None
-        if route is None or self._closed:
+        if route is None or self.barred:
             route = await self._route(topic, partition)
         place = self._place(route, raw_key, cost) if partition is None else partition
         queue = route.queues.get(place)
@@ -151,7 +154,7 @@ class Producer:
             if place >= len(route.topic.partitions):
                 route = await self._route(topic, place)
             if self._waiting or not self._queues.has_room(cost):
-                await self._wait_for_room(cost)
+                await self._room(cost)
             delivery = self._append(route, place, timestamp, raw_key, raw_value, checked, cost)
         if on_delivery is not None:
             delivery.add_done_callback(on_delivery)
@@ -218,10 +221,12 @@ class Producer:
             try:
                 deliveries.append(self.try_enter(raw) or await self.enter(raw))
             except PartitionerFailed as error:
+                self.not_entered(error)
                 deliveries.append(Delivery.failed(raw.topic, raw.partition, error))
             except KafkaError as error:
-                about_all = isinstance(error, BufferExhausted | ClientClosed | ClientFault)
+                about_all = isinstance(error, BufferExhausted | ClientClosed | ClientFault | TransactionFault)
                 faults[None if about_all else raw.topic] = error
+                self.not_entered(error)
                 deliveries.append(Delivery.failed(raw.topic, raw.partition, error))
             if self._sender is not None and self._sender.turns_owed > _TURNS_OWED_MAX:
                 await asyncio.sleep(0)
@@ -252,7 +257,7 @@ class Producer:
 
     async def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has."""
-        return len((await self._route(topic, None)).topic.partitions)
+        return len((await self._known(topic, None)).topic.partitions)
 
     async def flush(self) -> None:
         """Until all that was sent before is acknowledged or has failed; does not wait for linger."""
@@ -266,12 +271,17 @@ class Producer:
             pending += batch.parts
 
     async def close(self, timeout_ms: int | None = None) -> None:
-        """Sends what is there, for at most so long (None: as long as deliveries take), and ends."""
+        """Sends what is there, for at most so long (None: as long as deliveries take), and ends.
+
+        A transaction that is open is aborted; one that was detached stays open.
+        """
         if self._closed:
             return
-        self._closed = True
+        self._closed = self.barred = True
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                if self._transactor is not None:
+                    await self._transactor.close()
                 await self.flush()
         except TimeoutError:
             pass
@@ -279,7 +289,9 @@ class Producer:
             error = ClientClosed("the producer was closed before the record was acknowledged")
             if self._sender is not None:
                 await self._sender.close(error)
-            self._wake_waiting()
+            self._waiting.close()
+            if self._transactor is not None:
+                await self._transactor.end()
             await self.cluster.close()
 
     # Ways of a record
@@ -303,7 +315,7 @@ class Producer:
         """Puts a record into its batch unless it has to wait for that."""
         topic, value, key, partition, timestamp, headers = raw
         route = self._routes.known.get(topic)
-        if route is None or self._closed or (partition is not None and partition >= len(route.topic.partitions)):
+        if route is None or self.barred or (partition is not None and partition >= len(route.topic.partitions)):
             return None
         cost = self._queues.cost(key, value, headers)
         if self._waiting or not self._queues.has_room(cost):
@@ -316,7 +328,7 @@ class Producer:
         route = await self._route(topic, partition)
         cost = self._queues.cost(key, value, headers)
         if self._waiting or not self._queues.has_room(cost):
-            await self._wait_for_room(cost)
+            await self._room(cost)
         place = self._place(route, key, cost) if partition is None else partition
         return self._append(route, place, timestamp, key, value, headers, cost)
 
@@ -334,7 +346,7 @@ class Producer:
 
     async def led_partitions(self, topic: str) -> tuple[int, list[int]]:
         """How many partitions a topic has, and those that rows may go to that name none, in a random order."""
-        found = (await self._route(topic, None)).topic
+        found = (await self._known(topic, None)).topic
         led = list(found.led or range(len(found.partitions)))
         below = self._world.entropy.below
         return len(found.partitions), [led.pop(below(len(led))) for _ in range(len(led))]
@@ -343,7 +355,8 @@ class Producer:
         """Puts a finished batch behind its partition's others, when there is room for it."""
         route = await self._route(topic, partition)
         if self._waiting or not self._queues.has_room(records.size):
-            await self._wait_for_room(records.size)
+            await self._room(records.size)
+        self.check_takes()
         sender = self._sender
         assert sender is not None
         if sender.fault is not None:
@@ -389,6 +402,8 @@ class Producer:
         """Puts a record for which there is room into its partition's open batch, or into a new one."""
         sender = self._sender
         assert sender is not None
+        if self.barred:  # since the caller began to wait
+            self.check_takes()
         if sender.fault is not None:
             raise sender.fault
         queue = route.queues.get(place)
@@ -426,79 +441,23 @@ class Producer:
         return RecordTooLarge(f"a record of {cost} bytes is over buffer.memory, {settings.buffer_memory}")
 
     async def _route(self, topic: str, partition: int | None) -> TopicRoute:
+        """What is known of a topic that records are to be sent to."""
+        self.check_takes()
+        route = await self._known(topic, partition)
+        self.check_takes()
+        return route
+
+    async def _known(self, topic: str, partition: int | None) -> TopicRoute:
         """What is known of a topic, waiting for it up to `max.block.ms`."""
         self._check_open()
         if self._sender is None:
-            self._sender = Sender(self.settings, self.cluster, self._world, self._queues, self._on_room)
+            room = self._waiting.tell_first
+            self._sender = Sender(self.settings, self.cluster, self._world, self._queues, room, self._transactor)
         route = await self._routes.find(topic, partition)
         self._check_open()
         return route
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ClientClosed("the producer is closed")
-
-    # Room
-
-    async def _wait_for_room(self, cost: int) -> None:
+    async def _room(self, cost: int) -> None:
         assert self._sender is not None
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
-        self._queues.pressed = True
-        self._queues.hurry()
-        self._sender.wake()
-        try:
-            async with asyncio.timeout(self.settings.max_block_ms / 1000):
-                while not self._queues.has_room(cost) or self._waiting[0] is not future:
-                    await future
-                    self._check_open()
-                    if self._sender.fault is not None:
-                        raise self._sender.fault
-                    place = self._waiting.index(future)
-                    future = self._waiting[place] = asyncio.get_running_loop().create_future()
-        except TimeoutError:
-            raise BufferExhausted(
-                f"buffer.memory stayed full for max.block.ms, {self.settings.max_block_ms}: records come faster than "
-                "brokers take them, or no broker does"
-            ) from None
-        finally:
-            if future in self._waiting:
-                self._waiting.remove(future)
-            self._queues.pressed = bool(self._waiting)
-            self._on_room()
-
-    def _on_room(self) -> None:
-        if self._waiting and not self._waiting[0].done():
-            self._waiting[0].set_result(None)
-
-    def _wake_waiting(self) -> None:
-        for future in self._waiting:
-            if not future.done():
-                future.set_result(None)
-
-
-def _consistent(settings: ProducerSettings) -> ProducerSettings:
-    """Checks what settings mean together; idempotence is on unless something else was asked for."""
-    idempotent = settings.enable_idempotence
-    faults = []
-    if settings.acks != -1:
-        faults.append("acks must be all")
-    if settings.max_in_flight_requests_per_connection > IDEMPOTENT_IN_FLIGHT_MAX:
-        faults.append(f"max.in.flight.requests.per.connection must be at most {IDEMPOTENT_IN_FLIGHT_MAX}")
-    if not settings.retries:
-        faults.append("retries must not be 0")
-    if idempotent and faults:
-        raise SettingsError(f"enable.idempotence is on, so {' and '.join(faults)}")
-    _check_levels(settings)
-    if settings.delivery_timeout_ms < settings.linger_ms + settings.request_timeout_ms:
-        raise SettingsError("delivery.timeout.ms must be at least linger.ms + request.timeout.ms")
-    return replace(settings, enable_idempotence=not faults if idempotent is None else idempotent)
-
-
-def _check_levels(settings: ProducerSettings) -> None:
-    """A level that a codec does not have would be found with the first batch that is compressed."""
-    for codec, (low, high, default) in LEVELS.items():
-        name = codec_name(codec)
-        level: int | None = getattr(settings, f"compression_{name}_level")
-        if level is not None and level != default and not low <= level <= high:
-            raise SettingsError(f"compression.{name}.level must be {default} or from {low} to {high}, not {level}")
+        await self._waiting.wait(cost, self._sender)
+        self._check_open()

@@ -17,6 +17,7 @@ from ottla.client.producing.batches import ProducerBatch
 from ottla.client.producing.identity_source import IdentitySource
 from ottla.client.producing.queues import PartitionQueue
 from ottla.client.producing.sequences import Identities
+from ottla.client.producing.transactions.transactor import Transactor
 from ottla.client.records import UNKNOWN_OFFSET
 from ottla.client.settings import ProducerSettings
 from ottla.client.wire.backoff import Backoff
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 _BY_ID: Final = 13
 #: zstd came with this version.
 _ZSTD: Final = 7
+#: Leaders add partitions to transactions themselves from this version on; it is asked for only where all brokers do.
+_ADDS_PARTITIONS: Final = 12
 #: What a request needs beside its batches, by far.
 _REQUEST_OVERHEAD: Final = 512
 #: Metadata that made us send to the wrong place.
@@ -70,6 +73,7 @@ class Sender:
         world: ClientPorts,
         accumulator: Accumulator,
         on_room: Callable[[], None],
+        transactor: Transactor | None = None,
     ) -> None:
         self._settings = settings
         self._cluster = cluster
@@ -82,14 +86,24 @@ class Sender:
         self._codec = CODECS[settings.compression_type]
         self._level: int | None = getattr(settings, f"compression_{settings.compression_type}_level", None)
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, world.entropy)
-        self._identities = Identities()
-        self._identity_source = IdentitySource(self._identities, cluster, self._backoff, self.wake, self.stop)
+        self._transactor = transactor
+        self._identities = Identities() if transactor is None else transactor.identities
+        #: None where the transactions' coordinator gives the identity.
+        self._identity_source: IdentitySource | None = None
+        if transactor is None:
+            self._identity_source = IdentitySource(self._identities, cluster, self._backoff, self.wake, self.stop)
+        else:
+            transactor.outbound = self
         self._pump_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         #: What stopped the sender for good.
         self.fault: KafkaError | None = None
         #: Turns that producers have asked for and that have not come yet.
         self.turns_owed = 0
+        #: Batches sent and not answered, of all partitions.
+        self._on_wire = 0
+        #: Those who wait until nothing is under way.
+        self._quiet: list[asyncio.Future[None]] = []
         cluster.on_change.append(self.wake)
 
     def wake(self) -> None:
@@ -101,7 +115,15 @@ class Sender:
     async def close(self, error: KafkaError) -> None:
         """Gives up what is not settled."""
         self.stop(error)
-        await self._identity_source.close()
+        if self._identity_source is not None:
+            await self._identity_source.close()
+
+    async def quiet(self) -> None:
+        """Until nothing is on the wire, and nothing waits to be."""
+        if self.fault is None and (self._on_wire or self._queues.live):
+            future: asyncio.Future[None] = self._loop.create_future()
+            self._quiet.append(future)
+            await future
 
     def stop(self, error: KafkaError) -> None:
         if self.fault is not None:
@@ -114,6 +136,13 @@ class Sender:
             batch.finish(UNKNOWN_OFFSET, NO_TIMESTAMP, error)
         self._queues.ready.clear()
         self._on_room()
+        self._tell_quiet()
+
+    def _tell_quiet(self) -> None:
+        waiting, self._quiet = self._quiet, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
 
     # Out
 
@@ -137,11 +166,29 @@ class Sender:
         now_ms = self._clock.monotonic_ms()
         next_ms = self._queues.take_due(now_ms)
         self._expire(now_ms)
-        if self._queues.ready and (not self._idempotent or self._identity_source.ready()):
+        if self._transactor is not None:
+            self._drop_waiting(self._transactor.dropping())
+        if self._queues.ready and self._has_identity():
             retry_ms = self._send_ready(now_ms)
             if retry_ms is not None and (next_ms is None or retry_ms < next_ms):
                 next_ms = retry_ms
-        self._set_timer(now_ms, next_ms)
+        if self._quiet and not self._on_wire and not self._queues.live:
+            self._tell_quiet()
+        if self.fault is None:
+            self._set_timer(now_ms, next_ms)
+
+    def _has_identity(self) -> bool:
+        return not self._idempotent or self._identity_source is None or self._identity_source.ready()
+
+    def _drop_waiting(self, outcome: KafkaError | None) -> None:
+        """Records of a transaction that is given up are not sent; what is on the wire has its answer first."""
+        if outcome is None:
+            return
+        for batch in list(self._queues.live):
+            if not batch.on_wire:
+                self._queues.remove_waiting(batch)
+                self._fail(batch, outcome, known=batch.attempts == 0)
+        self._on_room()
 
     def _set_timer(self, now_ms: int, next_ms: int | None) -> None:
         if self._timer is not None:
@@ -190,6 +237,8 @@ class Sender:
                 connection = rooms[node]
                 assert connection is not None
                 self._send(connection, batches)
+                if self.fault is not None:
+                    return None
         for connection in rooms.values():
             if connection is not None and connection.throttled_until > self._loop.time():
                 pause_ms = int((connection.throttled_until - self._loop.time()) * 1000) + 1
@@ -199,6 +248,8 @@ class Sender:
     def _may_go(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
         if queue.on_wire and self._in_flight_max == 1:
             return False  # the promise of one in flight is the partition's order, even across a change of leader
+        if self._transactor is not None and not self._transactor.admits(queue.topic, queue.partition):
+            return False
         return not self._idempotent or queue.sequences.may_send(batch, self._identities, queue.on_wire)
 
     def _room(self, node: int) -> BrokerConnection | None:
@@ -214,9 +265,7 @@ class Sender:
 
     def _send(self, connection: BrokerConnection, batches: list[ProducerBatch]) -> None:
         try:
-            version = connection.version(
-                ApiKey.PRODUCE, at_least=_ZSTD if self._settings.compression_type == "zstd" else 3
-            )
+            version = self._version(connection)
         except KafkaError as error:
             for batch in batches:
                 self._fail(batch, error, known=True)
@@ -242,7 +291,16 @@ class Sender:
         for batch in batches:
             batch.on_wire = True
             batch.queue.on_wire += 1
+        self._on_wire += len(batches)
         future.add_done_callback(lambda done: self._take_answer(done, batches))
+
+    def _version(self, connection: BrokerConnection) -> int:
+        at_least = _ZSTD if self._settings.compression_type == "zstd" else 3
+        if self._transactor is None:
+            return connection.version(ApiKey.PRODUCE, at_least=at_least)
+        if self._transactor.is_newer():
+            return connection.version(ApiKey.PRODUCE, at_least=_ADDS_PARTITIONS)
+        return connection.version(ApiKey.PRODUCE, at_least=at_least, at_most=_ADDS_PARTITIONS - 1)
 
     def _request(self, batches: list[ProducerBatch], *, by_id: bool) -> ProduceRequest:
         data: dict[str, TopicProduceData] = {}
@@ -260,6 +318,7 @@ class Sender:
                 producer_id=producer_id,
                 producer_epoch=epoch,
                 base_sequence=batch.sequence if batch.sequence is not None else -1,
+                transactional=self._transactor is not None,
             )
             topic = data.get(queue.topic)
             if topic is None:
@@ -270,7 +329,10 @@ class Sender:
                 )
             topic.partition_data.append(PartitionProduceData(index=queue.partition, records=records))
         return ProduceRequest(
-            acks=self._settings.acks, timeout_ms=self._settings.request_timeout_ms, topic_data=list(data.values())
+            transactional_id=self._settings.transactional_id,
+            acks=self._settings.acks,
+            timeout_ms=self._settings.request_timeout_ms,
+            topic_data=list(data.values()),
         )
 
     # Back
@@ -285,6 +347,7 @@ class Sender:
         for batch in batches:
             batch.on_wire = False
             batch.queue.on_wire -= 1
+        self._on_wire -= len(batches)
         if self.fault is not None or future.cancelled():
             return
         error = future.exception()
@@ -346,7 +409,11 @@ class Sender:
         code = error.code
         if code in _STALE:
             self._cluster.request_update()
-        if self._idempotent:
+        if self._transactor is not None:
+            # What numbers that begin anew would mend elsewhere ends the transaction: it is written whole or not at all.
+            late = code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not batch.queue.sequences.is_first(batch)
+            retriable = (code.retriable or late) and self._transactor.dropping() is None
+        elif self._idempotent:
             retriable = batch.queue.sequences.is_retriable(batch, code, log_start_offset)
         else:
             retriable = code.retriable
@@ -359,7 +426,10 @@ class Sender:
         elif batch.attempts > self._settings.retries:
             self._fail(batch, error, known=False)
         else:
-            self._queues.put_back(batch, now_ms + self._backoff.pause_ms(max(1, batch.attempts)))
+            pauses = self._backoff
+            if self._transactor is not None and code is ErrorCode.CONCURRENT_TRANSACTIONS:
+                pauses = self._transactor.soon
+            self._queues.put_back(batch, now_ms + pauses.pause_ms(max(1, batch.attempts)))
 
     def _fail(self, batch: ProducerBatch, error: KafkaError, *, known: bool) -> None:
         """A batch's end. `known`: it is certain that it was not written."""
@@ -370,13 +440,17 @@ class Sender:
                 batch.queue.sequences.given_up(batch)
         self._over(batch)
         batch.finish(UNKNOWN_OFFSET, NO_TIMESTAMP, error)
+        if self._transactor is not None:
+            self._transactor.batch_failed(error, stamped=batch.sequence is not None)
 
     def _expire(self, now_ms: int) -> None:
         """Fails what was not acknowledged in time. The oldest comes first: all have the same time."""
         expired = False
         while (batch := next(iter(self._queues.live), None)) is not None and batch.deadline_ms <= now_ms:
             expired = True
-            fault = batch.last_fault or self._identity_source.fault
+            fault = batch.last_fault
+            if fault is None and self._identity_source is not None:
+                fault = self._identity_source.fault
             last = f"; the last fault was: {fault}" if fault is not None else ""
             error = DeliveryTimedOut(
                 f"{batch.queue}: {batch.count} record{'s were' if batch.count > 1 else ' was'} not acknowledged within "
@@ -386,6 +460,8 @@ class Sender:
                 # Its answer still says where the sequence numbers stand; its memory is free when that has come.
                 self._queues.live.pop(batch)
                 batch.finish(UNKNOWN_OFFSET, NO_TIMESTAMP, error)
+                if self._transactor is not None:
+                    self._transactor.batch_failed(error, stamped=True)
                 continue
             self._queues.remove_waiting(batch)
             self._fail(batch, error, known=batch.attempts == 0)

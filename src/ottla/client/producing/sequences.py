@@ -13,7 +13,7 @@ in order, as long as the numbers of what may have been written are never given t
   was truncated or it lost the producer's state): the same remedy, with the batches in flight renumbered.
 
 The epoch is raised here, without asking: the broker accepts any higher one that begins at 0. Every partition takes the
-new epoch on when nothing of it is in flight any more.
+new epoch on when nothing of it is in flight any more. Of a transactional producer the coordinator raises it.
 """
 
 from __future__ import annotations
@@ -39,14 +39,17 @@ class ProducerIdentity(NamedTuple):
 class Identities:
     """The producer's current identity, shared by all partitions; None until the broker has given one."""
 
-    __slots__ = ("current",)
+    __slots__ = ("_raised_here", "current")
 
-    def __init__(self) -> None:
+    def __init__(self, *, raised_here: bool = True) -> None:
         self.current: ProducerIdentity | None = None
+        self._raised_here = raised_here
 
     def after(self, used: ProducerIdentity | None) -> ProducerIdentity | None:
         """One that a partition which used `used` has not used: the current one, or the current one's next epoch."""
         if self.current is not None and self.current == used:
+            if not self._raised_here:
+                return None
             if self.current.epoch == EPOCH_MAX:
                 self.current = None  # the broker must give another id
             else:
@@ -105,16 +108,16 @@ class PartitionSequences:
         They may start anew only where the first in flight was refused: one before it might have been written.
         """
         if code is ErrorCode.UNKNOWN_PRODUCER_ID:
-            if log_start_offset >= 0 and batch.identity == self._identity and self._is_first(batch):
+            if log_start_offset >= 0 and batch.identity == self._identity and self.is_first(batch):
                 self.fresh_start = True
             return True
         if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            if self._is_first(batch) and (self._is_next(batch.sequence) or batch.sequence in self._unresolved):
+            if self.is_first(batch) and (self._is_next(batch.sequence) or batch.sequence in self._unresolved):
                 self.fresh_start = True
             return True
         return code.retriable
 
-    def _is_first(self, batch: ProducerBatch) -> bool:
+    def is_first(self, batch: ProducerBatch) -> bool:
         return bool(self.in_flight) and self.in_flight[0] is batch
 
     def replaced(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
@@ -125,7 +128,7 @@ class PartitionSequences:
 
     def refused(self, batch: ProducerBatch) -> None:
         """A batch failed for good and was not written: its numbers are missing, those behind it cannot follow."""
-        if self._is_first(batch):
+        if self.is_first(batch):
             self.fresh_start = True
             self._settle(batch)
         else:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from ottla.client.admin.admin import TRANSACTION_TIMEOUT_MS_MAX
 from ottla.client.admin.admin import Admin as AsyncAdmin
 from ottla.client.admin.group_results import CommittedOffset, GroupDescription, GroupListing
 from ottla.client.admin.results import (
@@ -22,7 +23,9 @@ from ottla.client.admin.results import (
     Reassignment,
     TopicDescription,
 )
+from ottla.client.admin.transaction_results import OpenTransaction, TransactionDescription, TransactionListing
 from ottla.client.errors import KafkaError
+from ottla.client.producing.sequences import ProducerIdentity
 from ottla.client.sync.described import described_by
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.world import ClientPorts
@@ -168,6 +171,45 @@ class Admin:
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, list[ProducerDescription]]:
         return self._thread.run(lambda: self._inner.describe_producers(partitions))
+
+    def list_transactions(
+        self,
+        *,
+        states: Iterable[str] | None = None,
+        producer_ids: Iterable[int] | None = None,
+        duration_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> list[TransactionListing]:
+        return self._thread.run(
+            lambda: self._inner.list_transactions(
+                states=states, producer_ids=producer_ids, duration_ms=duration_ms, pattern=pattern
+            )
+        )
+
+    def describe_transactions(self, transactional_ids: Iterable[str]) -> dict[str, TransactionDescription]:
+        return self._thread.run(lambda: self._inner.describe_transactions(transactional_ids))
+
+    def fence_producers(self, transactional_ids: Iterable[str]) -> dict[str, ProducerIdentity]:
+        return self._thread.run(lambda: self._inner.fence_producers(transactional_ids))
+
+    def open_transactions(self, partitions: Iterable[TopicPartition]) -> list[OpenTransaction]:
+        return self._thread.run(lambda: self._inner.open_transactions(partitions))
+
+    def find_hanging_transactions(
+        self, partitions: Iterable[TopicPartition], *, max_transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS_MAX
+    ) -> list[OpenTransaction]:
+        return self._thread.run(
+            lambda: self._inner.find_hanging_transactions(
+                partitions, max_transaction_timeout_ms=max_transaction_timeout_ms
+            )
+        )
+
+    def abort_transaction(
+        self, partition: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int = 0
+    ) -> None:
+        self._thread.run(
+            lambda: self._inner.abort_transaction(partition, producer_id, producer_epoch, coordinator_epoch)
+        )
 
     def list_groups(
         self, *, states: Iterable[str] | None = None, types: Iterable[str] | None = None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
@@ -14,6 +15,8 @@ from ottla.client.arguments import NO_HEADERS, GivenHeaders, check_call
 from ottla.client.errors import ClientClosed, ClientFault, KafkaError
 from ottla.client.producing import batches
 from ottla.client.producing.producer import Producer as AsyncProducer
+from ottla.client.producing.transactions.core import TransactionIdentity
+from ottla.client.producing.transactions.group_offsets import Committable
 from ottla.client.records import (
     ProducerRecord,
     RawRecord,
@@ -27,6 +30,7 @@ from ottla.client.schemas import waiting_for_schemas
 from ottla.client.sync.described import described_by
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.world import ClientPorts
+from ottla.model import TopicPartition
 
 #: Records between the callers' threads and the loop's; beyond it `send` waits.
 HANDED_OVER_MAX: Final = 10_000
@@ -142,6 +146,8 @@ class Producer:
         return [self._hand_over(Delivery(self, raw, None)) for raw in raws]
 
     def _hand_over(self, delivery: Delivery) -> Delivery:
+        if self._inner.barred and not self._closed:
+            self._inner.check_takes()
         if len(self._handed) >= HANDED_OVER_MAX:
             with self._room:
                 self._room.wait_for(lambda: self._closed or len(self._handed) < HANDED_OVER_MAX)
@@ -193,8 +199,42 @@ class Producer:
         """Until all that was sent before is acknowledged or has failed."""
         self._thread.run(self._flush, timeout)
 
+    # Transactions
+
+    def init_transactions(self) -> None:
+        self._thread.run(self._inner.init_transactions)
+
+    def begin(self) -> None:
+        self._thread.run(self._inner.begin)
+
+    def commit(self) -> None:
+        self._thread.run(self._commit)
+
+    def abort(self) -> None:
+        self._thread.run(self._abort)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        block = self._inner.transaction()
+        self._thread.run(block.__aenter__)
+        try:
+            yield
+        except BaseException as error:
+            self._thread.run(partial(self._leave, block, error))
+            raise
+        self._thread.run(partial(self._leave, block, None))
+
+    def send_offsets(self, offsets: Mapping[TopicPartition, Committable], group: Any) -> None:
+        self._thread.run(lambda: self._inner.send_offsets(offsets, group))
+
+    def detach(self) -> TransactionIdentity | None:
+        return self._thread.run(self._detach)
+
+    def finish(self, identity: TransactionIdentity, *, commit: bool = True) -> None:
+        self._thread.run(lambda: self._inner.finish(identity, commit=commit))
+
     def close(self, timeout_ms: int | None = None) -> None:
-        """Sends what is there, for at most so long, and ends the thread."""
+        """Sends what is there, for at most so long, and ends the thread. A transaction that is open is aborted."""
         if self._closed:
             return
         self._closed = True
@@ -246,6 +286,7 @@ class Producer:
                     try:
                         inner = producer.try_enter(record) or await producer.enter(record)
                     except KafkaError as error:
+                        producer.not_entered(error)
                         delivery.refused(error)
                     except BaseException as error:  # a fault of our own, or the loop's end: it has an end too
                         delivery.refused(ClientFault(f"the producer failed: {type(error).__name__}: {error}"))
@@ -260,6 +301,22 @@ class Producer:
             self._taking = None
             with self._room:
                 self._room.notify_all()
+
+    async def _commit(self) -> None:
+        await self.handed_over()  # what was sent before belongs to it
+        await self._inner.commit()
+
+    async def _abort(self) -> None:
+        await self.handed_over()
+        await self._inner.abort()
+
+    async def _detach(self) -> TransactionIdentity | None:
+        await self.handed_over()
+        return await self._inner.detach()
+
+    async def _leave(self, block: AbstractAsyncContextManager[None], error: BaseException | None) -> None:
+        await self.handed_over()
+        await block.__aexit__(None if error is None else type(error), error, None)
 
     async def _flush(self) -> None:
         await self.handed_over()

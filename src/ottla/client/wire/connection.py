@@ -67,6 +67,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._versions: dict[int, tuple[int, int]] = {}
+        #: The cluster's finalized features when this connection was made, and their levels.
+        self.features: dict[str, int] = {}
         #: Why the connection ended, once it has.
         self.fault: KafkaError | None = None
         #: When something was last asked or answered, in the loop's time.
@@ -411,6 +413,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if answer.error_code:
             raise UnsupportedVersion(f"{self.peer} did not say what it serves: {error_of(answer.error_code)}")
         self._versions = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
+        self.features = {one.name: one.max_version_level for one in answer.finalized_features}
 
 
 def _copied(fault: KafkaError) -> KafkaError:

@@ -1,4 +1,4 @@
-"""Questions about groups, which only their coordinators can answer: looked up, and put again where one has moved.
+"""Questions about groups and transactions, which only coordinators can answer: put again where one has moved.
 
 A coordinator that has just taken over still reads what it is to answer from, and one that has lost its partition says
 so: both end by themselves. Such groups are looked up and asked again until `default.api.timeout.ms` is over.
@@ -21,8 +21,9 @@ Result = TypeVar("Result")
 #: Asks one coordinator about its groups: fills in results and errors.
 AskCoordinator = Callable[[int, Sequence[str], dict[str, Result], dict[str, KafkaError]], Awaitable[None]]
 
-#: What FindCoordinator's key is.
-_GROUP: Final = 0
+#: What FindCoordinator's key is: a group's id, or a transactional one.
+GROUP: Final = 0
+TRANSACTION: Final = 1
 #: FindCoordinator takes several keys since.
 _SEVERAL: Final = 4
 #: An old FindCoordinator takes one key; so many of them are under way at once.
@@ -35,6 +36,7 @@ PASSING: Final = frozenset(
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.UNSTABLE_OFFSET_COMMIT,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.BROKER_NOT_AVAILABLE,
@@ -43,16 +45,22 @@ PASSING: Final = frozenset(
 
 
 async def ask_coordinators(
-    cluster: Cluster, group_ids: Iterable[str], ask: AskCoordinator[Result], timeout_ms: int | None = None
+    cluster: Cluster,
+    keys: Iterable[str],
+    ask: AskCoordinator[Result],
+    timeout_ms: int | None = None,
+    *,
+    key_type: int = GROUP,
 ) -> dict[str, Result]:
-    """All groups' results, asked for until none has an error left that passes."""
+    """The results of all groups, or of all transactional ids, asked for until none has an error left that passes."""
     results: dict[str, Result] = {}
     final: dict[str, KafkaError] = {}
-    open_ = list(dict.fromkeys(group_ids))
+    keys = list(dict.fromkeys(keys))
+    open_ = list(keys)
 
     async def attempt() -> None:
         nonlocal open_
-        by_node, errors = await coordinators(cluster, open_)
+        by_node, errors = await coordinators(cluster, open_, key_type)
         await asyncio.gather(*(_one(node, groups, errors) for node, groups in by_node.items()))
         open_ = []
         for group, error in errors.items():
@@ -74,7 +82,7 @@ async def ask_coordinators(
 
     if open_:
         await cluster.retrying(attempt, timeout_ms)
-    return settled({group: results[group] for group in dict.fromkeys(group_ids) if group in results}, final)
+    return settled({key: results[key] for key in keys if key in results}, final)
 
 
 def _retriable(error: KafkaError) -> KafkaError:
@@ -83,33 +91,33 @@ def _retriable(error: KafkaError) -> KafkaError:
 
 
 async def coordinators(
-    cluster: Cluster, group_ids: Sequence[str]
+    cluster: Cluster, keys: Sequence[str], key_type: int = GROUP
 ) -> tuple[dict[int, list[str]], dict[str, KafkaError]]:
-    """Groups by the broker that coordinates them, and what keeps others from having one."""
+    """Groups, or transactional ids, by the broker that coordinates them, and what keeps others from having one."""
     connection = await cluster.any_connection()
     timeout_ms = cluster.settings.request_timeout_ms
     found: dict[int, list[str]] = {}
     errors: dict[str, KafkaError] = {}
 
-    def take(group: str, node_id: int, code: int, message: str | None) -> None:
+    def take(key: str, node_id: int, code: int, message: str | None) -> None:
         if code:
-            errors[group] = error_of(code, message, about=group)
+            errors[key] = error_of(code, message, about=key)
         else:
-            found.setdefault(node_id, []).append(group)
+            found.setdefault(node_id, []).append(key)
 
     if connection.serves(ApiKey.FIND_COORDINATOR, _SEVERAL):
-        request = FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=list(group_ids))
+        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(keys))
         answer = await connection.ask(request, FindCoordinatorResponse, timeout_ms=timeout_ms)
         for one in answer.coordinators:
             take(one.key, one.node_id, one.error_code, one.error_message)
         return found, errors
 
-    async def single(group: str) -> None:
+    async def single(key: str) -> None:
         async with turns:
-            request = FindCoordinatorRequest(key=group, key_type=_GROUP)
+            request = FindCoordinatorRequest(key=key, key_type=key_type)
             answer = await connection.ask(request, FindCoordinatorResponse, timeout_ms=timeout_ms, at_most=_SEVERAL - 1)
-        take(group, answer.node_id, answer.error_code, answer.error_message)
+        take(key, answer.node_id, answer.error_code, answer.error_message)
 
     turns = asyncio.Semaphore(_SINGLE_AT_ONCE_MAX)
-    await asyncio.gather(*map(single, group_ids))
+    await asyncio.gather(*map(single, keys))
     return found, errors

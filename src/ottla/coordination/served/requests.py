@@ -234,14 +234,6 @@ def _contained(connection: Connection, action: Callable[[ZnodeTree], Any], tree:
         raise _said(fault) from fault
 
 
-def _contained_steps(connection: Connection, action: Callable[[ZnodeTree], Steps[Any]], tree: ZnodeTree) -> Steps[Any]:
-    _check_waited_for(connection)
-    try:
-        return (yield from action(tree))
-    except Exception as fault:
-        raise _said(fault) from fault
-
-
 def _check_waited_for(connection: Connection) -> None:
     if connection.closed:
         raise SessionClosed("nobody waits for it, and it must leave no watch")

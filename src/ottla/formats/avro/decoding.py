@@ -18,7 +18,8 @@ from ottla.formats.avro.resolution import Form, reader_of
 from ottla.formats.avro.schema import AvroSchema
 from ottla.formats.errors import BadRecord, BadSpec, SchemaNotFound
 from ottla.formats.framing import HEADER_BYTES, schema_id_of
-from ottla.formats.interface import RECORD_BYTES_MAX, Decoder, Load
+from ottla.formats.interface import RECORD_BYTES_MAX, Load
+from ottla.formats.schema_decoder import SchemaDecoder
 from ottla.formats.source import SchemaSource
 from ottla.records.errors import RecordError
 
@@ -34,63 +35,19 @@ class Plan:
     rescue: Callable[[bytes, int], str | None] | None = None
 
 
-class AvroDecoder(Decoder):
+class AvroDecoder(SchemaDecoder[AvroSchema]):
     def __init__(self, source: SchemaSource[AvroSchema], *, rescue_column: str | None = None) -> None:
-        self._source = source
-        self._rescue_column = rescue_column
-        self._framed = source.framed
+        super().__init__(source, rescue_column=rescue_column)
         self._plans: dict[tuple[int, Form], Plan] = {}
-        self._arrow_type: Any = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """With the schema of the column, so that all who unpickle it read alike."""
-        return partial(AvroDecoder, rescue_column=self._rescue_column), (self._source.pinned(),)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AvroDecoder) and self._parts() == other._parts()
-
-    def __hash__(self) -> int:
-        return hash(self._parts())
-
-    def _parts(self) -> tuple[Any, ...]:
-        return *self._source.parts(), self._rescue_column
 
     # Columns
 
-    @property
-    def arrow_type(self) -> Any:
-        if self._arrow_type is None:
-            from ottla.arrow.library import pa
-            from ottla.formats.avro.columns import arrow_type_of
+    def _type_of_column(self) -> Any:
+        from ottla.formats.avro.columns import arrow_type_of
 
-            found = arrow_type_of(self._source.column_schema())
-            if self._rescue_column is not None:
-                if not pa.types.is_struct(found):
-                    raise BadSpec("a rescue column stands beside the fields of a record, and the schema is none")
-                if self._rescue_column in {one.name for one in found}:
-                    raise BadSpec(f"the rescue column {self._rescue_column!r} is a field of the schema: name another")
-                found = pa.struct([*found, pa.field(self._rescue_column, pa.string())])
-            self._arrow_type = found
-        return self._arrow_type
+        return arrow_type_of(self._source.column_schema())
 
-    def decode(self, values: Any) -> tuple[Any, Any]:
-        from ottla.formats.rows import column_of
-
-        wanted = self.arrow_type
-        rows: list[Any] = []
-        errors: list[str | None] = []
-        for data in values.to_pylist():
-            row, error = None, None
-            if data is not None:
-                try:
-                    row = self._row(data)
-                except (BadRecord, SchemaNotFound) as bad:
-                    error = str(bad)
-            rows.append(row)
-            errors.append(error)
-        return column_of(rows, errors, wanted)
-
-    def _row(self, data: bytes) -> Any:
+    def _row_of(self, data: bytes) -> Any:
         plan, pos = self._plan_for(data, Form.ARROW)
         row = plan.read(data, pos)
         if plan.rescue is not None:

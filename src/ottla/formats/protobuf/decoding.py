@@ -16,75 +16,35 @@ from google.protobuf.message_factory import GetMessageClass
 
 from ottla.formats.errors import BadRecord, BadSpec, SchemaNotFound
 from ottla.formats.framing import HEADER_BYTES, indexes_of, schema_id_of
-from ottla.formats.interface import RECORD_BYTES_MAX, Decoder, Load
+from ottla.formats.interface import RECORD_BYTES_MAX, Load
 from ottla.formats.protobuf.files import ProtobufSchema
+from ottla.formats.schema_decoder import SchemaDecoder
 from ottla.formats.source import SchemaSource
 
 #: Schemas of records that are kept.
 SCHEMAS_MAX: Final = 256
 
 
-class ProtobufDecoder(Decoder):
+class ProtobufDecoder(SchemaDecoder[ProtobufSchema]):
     def __init__(self, source: SchemaSource[ProtobufSchema], *, rescue_column: str | None = None) -> None:
-        self._source = source
-        self._rescue_column = rescue_column
-        self._framed = source.framed
+        super().__init__(source, rescue_column=rescue_column)
         #: By id; a text where it is none.
         self._schemas: dict[int, ProtobufSchema | str] = {}
         self._classes: dict[tuple[int, tuple[int, ...]], Any] = {}
         self._given: Any = None
         self._row: Callable[[Any], Any] | None = None
         self._column_class: Any = None
-        self._arrow_type: Any = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """With the schema of the column, so that all who unpickle it read alike."""
-        return partial(ProtobufDecoder, rescue_column=self._rescue_column), (self._source.pinned(),)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ProtobufDecoder) and self._parts() == other._parts()
-
-    def __hash__(self) -> int:
-        return hash(self._parts())
-
-    def _parts(self) -> tuple[Any, ...]:
-        return *self._source.parts(), self._rescue_column
 
     # Columns
 
-    @property
-    def arrow_type(self) -> Any:
-        if self._arrow_type is None:
-            from ottla.arrow.library import pa
-            from ottla.formats.protobuf.columns import arrow_type_of, row_of
+    def _type_of_column(self) -> Any:
+        from ottla.formats.protobuf.columns import arrow_type_of, row_of
 
-            message = self._source.column_schema().message
-            found = arrow_type_of(message)
-            if self._rescue_column is not None:
-                if not pa.types.is_struct(found) or self._rescue_column in {one.name for one in found}:
-                    raise BadSpec(f"there is no room for a rescue column {self._rescue_column!r}: name another")
-                found = pa.struct([*found, pa.field(self._rescue_column, pa.string())])
-            self._row = row_of(message)
-            self._column_class = GetMessageClass(message)
-            self._arrow_type = found
-        return self._arrow_type
-
-    def decode(self, values: Any) -> tuple[Any, Any]:
-        from ottla.formats.rows import column_of
-
-        wanted = self.arrow_type
-        rows: list[Any] = []
-        errors: list[str | None] = []
-        for data in values.to_pylist():
-            row, error = None, None
-            if data is not None:
-                try:
-                    row = self._row_of(data)
-                except BadRecord as bad:
-                    error = str(bad)
-            rows.append(row)
-            errors.append(error)
-        return column_of(rows, errors, wanted)
+        message = self._source.column_schema().message
+        found = arrow_type_of(message)
+        self._row = row_of(message)
+        self._column_class = GetMessageClass(message)
+        return found
 
     def _row_of(self, data: bytes) -> Any:
         from ottla.formats.protobuf.columns import unknown_fields

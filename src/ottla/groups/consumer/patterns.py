@@ -12,11 +12,11 @@ A decision takes what is known. What is not known yet it leaves as it was; a lat
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.coordinators.expressions import BadExpression, compiled
 from ottla.groups.consumer.decision import RequestRefused
 from ottla.metadata.cache import MetadataCache
 from ottla.model import INTERNAL_TOPICS, ErrorCode
@@ -25,29 +25,13 @@ from ottla.steps import PIECE, Steps
 if TYPE_CHECKING:
     import re2
 
-#: Expressions that are remembered, over all groups of a broker; the one that was not used for longest goes first.
+#: Expressions that are remembered, over all groups of a broker: 32 MiB of RE2's memory. The one that was not used for
+#: longest goes first.
 REMEMBERED_MAX: Final = 128
-#: RE2's memory for one expression, program and states: 32 MiB for all that are remembered.
-PATTERN_BYTES_MAX: Final = 256 * 1024
-#: Of an expression: two hundred topics one beside the other fit, and it is compiled within five milliseconds.
-EXPRESSION_LENGTH_MAX: Final = 4_096
-#: RE2's instructions for one expression. Each takes some three nanoseconds a character: a name of 249 characters, the
-#: longest, takes four milliseconds at the most.
-PROGRAM_SIZE_MAX: Final = 5_000
-#: Repetitions that an expression counts, all together: each makes one instruction at least, and takes time before RE2
-#: finds that the program becomes too large.
-REPETITIONS_MAX: Final = PROGRAM_SIZE_MAX
-#: `\\p{...}` takes a hundred microseconds each to compile, and no topic's name has a letter beyond ASCII.
-UNICODE_CLASSES_MAX: Final = 32
 #: Different ones in one group, whose members hold all of them at the same time.
 EXPRESSIONS_OF_A_GROUP_MAX: Final = 64
 #: Instructions times characters that make one step: about ten microseconds.
 _WORK_OF_A_STEP: Final = 4_096
-
-_COUNTED: Final = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
-_UNICODE_CLASS: Final = re.compile(r"\\[pP]")
-#: What RE2 reads otherwise, or more slowly, where a character is a byte.
-_NEEDS_UNICODE: Final = re.compile(r"\\[pPx]|[^\x00-\x7f]")
 
 
 class KnownTopics(NamedTuple):
@@ -155,36 +139,7 @@ class TopicPatterns:
 
 
 def _compiled(pattern: str) -> re2._Regexp[bytes]:
-    import re2  # a native library that few brokers ever need: 20 ms of start-up
-
-    _check_cost(pattern)
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = PATTERN_BYTES_MAX
-    options.never_capture = True
-    if _NEEDS_UNICODE.search(pattern) is None:
-        # Names of topics are ASCII. A dot is one instruction then, and not nine.
-        options.encoding = re2.Options.Encoding.LATIN1
     try:
-        compiled = re2.compile(pattern.encode(), options)
-    except re2.error as fault:
-        said = fault.args[0] if fault.args else fault
-        reason = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
-        raise _refused(pattern, reason) from fault
-    if compiled.programsize > PROGRAM_SIZE_MAX:
-        raise _refused(pattern, "pattern too large")
-    return compiled
-
-
-def _check_cost(pattern: str) -> None:
-    """What takes long before RE2 itself finds that it is too much."""
-    if len(pattern) > EXPRESSION_LENGTH_MAX:
-        raise _refused(f"{pattern[:100]}...", f"it has more than {EXPRESSION_LENGTH_MAX} characters")
-    if sum(int(most or least) for least, most in _COUNTED.findall(pattern)) > REPETITIONS_MAX:
-        raise _refused(pattern, f"it counts more than {REPETITIONS_MAX} repetitions")
-    if len(_UNICODE_CLASS.findall(pattern)) > UNICODE_CLASSES_MAX:
-        raise _refused(pattern, f"it has more than {UNICODE_CLASSES_MAX} classes of Unicode")
-
-
-def _refused(pattern: str, reason: str) -> RequestRefused:
-    return RequestRefused(ErrorCode.INVALID_REGULAR_EXPRESSION, f"`{pattern}` is no regular expression: {reason}")
+        return compiled(pattern, is_ascii=True)  # as names of topics are
+    except BadExpression as fault:
+        raise RequestRefused(ErrorCode.INVALID_REGULAR_EXPRESSION, str(fault)) from fault

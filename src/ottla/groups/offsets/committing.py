@@ -1,4 +1,5 @@
-"""OffsetCommit, for members of both kinds of group and for consumers without membership.
+"""OffsetCommit, for members of both kinds of group and for consumers without membership; and TxnOffsetCommit, whose
+offsets wait for the end of their transaction.
 
 The shortest path of a coordinator, and the one that is taken most: twenty thousand times a second. It makes the bytes
 of each record once, and keeps those as the group's state.
@@ -14,8 +15,9 @@ from itertools import repeat
 from typing import Final
 
 from ottla.coordinators.caller import Caller, Now
-from ottla.coordinators.journal import JournalRecord
+from ottla.coordinators.journal import JournalRecord, TransactionalProducer
 from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.group import Group
 from ottla.groups.state import Done, Reply, ShardState, session_key
 from ottla.model import ErrorCode
 from ottla.protocol.errors import EncodeError
@@ -60,8 +62,19 @@ def commit_offsets(
     if count < PIECE and len(request.topics) < PIECE:
         commit_few(state, caller, request, reply)
         return
-    too_much = count > PARTITIONS_COMMITTED_MAX
-    error = _check(state, caller, request, () if too_much else request.topics)
+    yield from commit_many(state, caller, request, reply)
+
+
+def commit_many(
+    state: ShardState,
+    caller: Caller,
+    request: OffsetCommitRequest,
+    reply: Reply[OffsetCommitResponse],
+    producer: TransactionalProducer | None = None,
+) -> Steps[None]:
+    """The same however much it is. With a `producer`: as a part of its transaction."""
+    too_much = _count(request) > PARTITIONS_COMMITTED_MAX
+    error = _check(state, caller, request, () if too_much else request.topics, producer)
     if not error and too_much:
         error = ErrorCode.UNKNOWN_SERVER_ERROR
     if error:
@@ -76,13 +89,12 @@ def commit_offsets(
     records, places, refused = made.records, made.places, made.refused
     response = (yield from committed(request, refused)) if refused else ALL_COMMITTED
     if len(records) > WRITTEN_AT_ONCE_MAX:
-        yield from _written_in_pieces(state, caller, request, reply, response, records, places)
+        yield from _written_in_pieces(state, caller, request, reply, response, records, places, producer)
         return
     # From here to the end nothing happens in between.
-    if error := _check(state, caller, request, request.topics):
-        reply((yield from commit_refused(request, error)))
-        return
-    if error := _written_at_once(state, caller, request, reply, response, records, places):
+    error = _check(state, caller, request, request.topics, producer)
+    error = error or _written_at_once(state, caller, request, reply, response, records, places, producer)
+    if error:
         reply((yield from commit_refused(request, error)))
 
 
@@ -113,14 +125,15 @@ def _written_at_once(
     response: OffsetCommitResponse,
     records: Sequence[JournalRecord],
     places: Sequence[_Place],
+    producer: TransactionalProducer | None = None,
 ) -> ErrorCode:
     """All of a checked request, answered with `response` once it is written. An error: it is not, nor answered."""
-    if request.member_id:
+    if request.member_id and producer is None:
         heard_from(state, request.group_id, request.member_id, caller.now)
     if not records:
         reply(response)
         return ErrorCode.NONE
-    return _write(state, caller, request, records, places, partial(_written, request, response, reply))
+    return _write(state, caller, request, records, places, partial(_written, request, response, reply), producer)
 
 
 def heard_from(state: ShardState, group_id: str, member_id: str, now: Now) -> None:
@@ -139,16 +152,19 @@ def _write(
     records: Sequence[JournalRecord],
     places: Sequence[_Place],
     written: Done,
+    producer: TransactionalProducer | None = None,
 ) -> ErrorCode:
     """Writes these and takes them over. An error: nothing has happened, and `written` is not called."""
     group_id = request.group_id
-    error = state.write(records, caller.now, written)
+    error = state.write(records, caller.now, written, None, producer)
     if error:
         return error
     if group_id not in state.groups:
         # It keeps offsets, and has no members: what Kafka calls a simple group.
         state.groups[group_id] = ClassicGroup(group_id, caller.now.wall_ms)
     put = state.offsets.put
+    if producer is not None:
+        put = partial(state.offsets.put_pending, producer.producer_id)
     for (topic, partition), (_, value) in zip(places, records, strict=True):
         assert value is not None
         put(group_id, topic, partition, value)
@@ -164,6 +180,7 @@ def _written_in_pieces(
     response: OffsetCommitResponse,
     records: Sequence[JournalRecord],
     places: Sequence[_Place],
+    producer: TransactionalProducer | None,
 ) -> Steps[None]:
     """A long commit becomes several batches, and others are served between them.
 
@@ -171,15 +188,15 @@ def _written_in_pieces(
     the journal refused more, stays; the answer says the error, and the client commits again.
     """
     parts = _Parts(partial(_written, request, response, reply))
-    if request.member_id:
+    if request.member_id and producer is None:
         heard_from(state, request.group_id, request.member_id, caller.now)
     for first in range(0, len(records), WRITTEN_AT_ONCE_MAX):
         if first:
             yield
         end = first + WRITTEN_AT_ONCE_MAX
-        error = _check(state, caller, request, request.topics)
+        error = _check(state, caller, request, request.topics, producer)
         parts.begun()
-        error = error or _write(state, caller, request, records[first:end], places[first:end], parts.written)
+        error = error or _write(state, caller, request, records[first:end], places[first:end], parts.written, producer)
         if error:
             parts.written(error)
             break
@@ -219,15 +236,34 @@ def _count(request: OffsetCommitRequest) -> int:
 
 
 def _check(
-    state: ShardState, caller: Caller, request: OffsetCommitRequest, topics: Sequence[OffsetCommitRequestTopic]
+    state: ShardState,
+    caller: Caller,
+    request: OffsetCommitRequest,
+    topics: Sequence[OffsetCommitRequestTopic],
+    producer: TransactionalProducer | None = None,
 ) -> ErrorCode:
     if state.is_over:
         return ErrorCode.NOT_COORDINATOR
     group = state.groups.get(request.group_id)
+    generation = request.generation_id_or_member_epoch
+    if producer is not None:
+        return _check_in_transaction(group, caller, request, topics)
     if group is None:
         return _without_group(caller, request)
-    generation = request.generation_id_or_member_epoch
     return group.check_commit(request.member_id, request.group_instance_id, generation, caller.version, topics)
+
+
+def _check_in_transaction(
+    group: Group | None, caller: Caller, request: OffsetCommitRequest, topics: Sequence[OffsetCommitRequestTopic]
+) -> ErrorCode:
+    """Producers know nothing of member epochs: one that is over is a generation that is over to them."""
+    generation = request.generation_id_or_member_epoch
+    if group is None:
+        return ErrorCode.ILLEGAL_GENERATION if generation >= 0 else ErrorCode.NONE
+    error = group.check_commit(
+        request.member_id, request.group_instance_id, generation, caller.version, topics, transactional=True
+    )
+    return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
 
 
 class _Records:

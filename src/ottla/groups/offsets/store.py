@@ -62,7 +62,7 @@ class OffsetStore:
 
     def put(self, group_id: str, topic: str, partition: int, value: bytes) -> None:
         self._put(group_id, topic, partition, value)
-        if self._open and group_id in self._open:
+        if self._open and self.is_open(group_id, topic, partition):
             self._outdate((group_id, topic, partition), self._number)
 
     def _put(self, group_id: str, topic: str, partition: int, value: bytes) -> None:
@@ -113,7 +113,12 @@ class OffsetStore:
             for place, (number, value) in pending.items():
                 if value is not None:
                     self._put(*place, value)
-                    self._outdate(place, number)
+                    if self.is_open(*place):
+                        self._outdate(place, number)
+
+    def has_pending(self, producer_id: int) -> bool:
+        """Whether offsets of its transaction wait for its end."""
+        return producer_id in self._pending
 
     def let_go(self) -> Steps[None]:
         """Forgets all of it, step by step: its partition is coordinated elsewhere."""

@@ -12,8 +12,12 @@ from ottla.handlers.calls.checks import Checks
 from ottla.handlers.calls.request_metrics import RequestMetrics
 from ottla.handlers.calls.turns import Turns
 from ottla.handlers.on_demand.groups import GroupsOnDemand
-from ottla.handlers.on_demand.offsets_topic import OffsetsTopic
+from ottla.handlers.on_demand.internal_topics import InternalTopics
 from ottla.handlers.on_demand.topics import TopicsOnDemand
+from ottla.handlers.on_demand.transactions import TransactionsOnDemand
+from ottla.handlers.transactions.markers import TransactionMarkers
+from ottla.handlers.transactions.questions import TransactionQuestions
+from ottla.interbroker.links import BrokerLinks
 from ottla.metadata import MetadataCache
 from ottla.model import BrokerId, TopicId
 from ottla.ports import Clock, Workers
@@ -29,6 +33,7 @@ from ottla.security.quotas import Quotas, Use
 if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupCoordinator
     from ottla.handlers.on_demand.producer_ids import ProducerIds
+    from ottla.transactions.coordinator import TransactionCoordinator
 
 
 class OwnController(Controller, Protocol):
@@ -68,7 +73,8 @@ class Services(NamedTuple):
     policy: Policy
     producer_ids: ProducerIds
     groups_on_demand: GroupsOnDemand
-    offsets_topic: OffsetsTopic
+    transactions_on_demand: TransactionsOnDemand
+    internal_topics: InternalTopics
     topics_on_demand: TopicsOnDemand
     journals: Journals
     writes: Writes
@@ -76,6 +82,10 @@ class Services(NamedTuple):
     checks: Checks
     metrics: RequestMetrics
     turns: Turns
+    questions: TransactionQuestions
+    markers: TransactionMarkers
+    #: To other brokers, for what transactions ask of them.
+    transaction_links: BrokerLinks
 
     @property
     def config(self) -> Config:
@@ -84,6 +94,10 @@ class Services(NamedTuple):
     @property
     def groups(self) -> GroupCoordinator:
         return self.groups_on_demand.get()
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        return self.transactions_on_demand.get()
 
 
 class Call(NamedTuple):

@@ -9,11 +9,12 @@ keeps a list of its parts, lets go of the message, which frees next to nothing t
 A part that somebody else refers to stays as it is: nothing is taken out of a message.
 
 Work that is given up in its middle holds as much, in the frames of its generators: `held_by` finds it there, before the
-generators are closed.
+generators are closed. Work that fails has let go of its frames, and its fault keeps them: `kept_by` finds it there.
 """
 
 from __future__ import annotations
 
+from inspect import CO_GENERATOR
 from types import GeneratorType
 from typing import Any, Final
 
@@ -102,4 +103,26 @@ def held_by(steps: object) -> list[Any]:
                     generators.append(value)
             elif isinstance(value, _CONTAINERS):
                 held.append(value)
+    return held
+
+
+def kept_by(fault: BaseException) -> list[Any]:
+    """The same of work that this has ended: as soon as nobody has the fault any more, all of it would be freed."""
+    held: list[Any] = []
+    faults: list[BaseException | None] = [fault]
+    for each in faults:  # which grows meanwhile
+        if each is None:
+            continue
+        following = each.__cause__ or each.__context__
+        if following not in faults:
+            faults.append(following)
+        traceback, is_work = each.__traceback__, False
+        while traceback is not None:
+            frame = traceback.tb_frame
+            # What drives the work is still at it, and has the fault itself among its names: a look there would tie the
+            # one to the other.
+            is_work = is_work or bool(frame.f_code.co_flags & CO_GENERATOR)
+            if is_work:
+                held += [value for value in frame.f_locals.values() if isinstance(value, _CONTAINERS)]
+            traceback = traceback.tb_next
     return held

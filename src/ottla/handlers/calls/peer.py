@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ottla.native.fetch_lane import FetchLane
     from ottla.native.lane import Lane
     from ottla.protocol.primitives import Buffer
+    from ottla.replication.leader import Leader
 
 
 #: A longer answer is a fault of ours: its handler has to bound it. Kafka's clients take 100 MB at the most.
@@ -34,13 +35,20 @@ class Slot:
 class FilePiece:
     """A piece of a segment on its way out; the lease keeps the file open however slow the reader is."""
 
-    __slots__ = ("count", "file", "position")
+    __slots__ = ("count", "file", "leader", "position")
 
-    def __init__(self, file: File, position: int, count: int) -> None:
+    def __init__(self, file: File, position: int, count: int, leader: Leader | None = None) -> None:
         self.file = file
         self.position = position
         self.count = count
+        #: Of a follower's fetch: what lies above the watermark may be cut once it leads no more, and other records may
+        #: stand at this place then. None where everything is below the watermark.
+        self.leader = leader
         file.lease()
+
+    @property
+    def may_have_changed(self) -> bool:
+        return self.leader is not None and not self.leader.present.active
 
 
 Outgoing = bytes | bytearray | memoryview | FilePiece

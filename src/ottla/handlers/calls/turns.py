@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from ottla import logs
-from ottla.handlers.calls.letting_go import Parts, held_by
+from ottla.handlers.calls.letting_go import Parts, held_by, kept_by
 from ottla.ports import Clock
 from ottla.steps import Steps
 
@@ -184,18 +184,23 @@ class Turns:
         try:
             job.steps.close()
         finally:
-            if held:
-                # In its place, since it holds what the work held.
-                line.begun[Job(line, _freed(Parts(*held)), _nothing, _nothing)] = None
-                self._wake_soon()
+            self._free(line, held)
             line.leave(job)
 
-    async def to_end(self, steps: Steps[T], *, is_first: bool = False) -> T:
+    def _free(self, line: Line, held: list[Any]) -> None:
+        """In the place of the work that has held it."""
+        if held:
+            line.begun[Job(line, _freed(Parts(*held)), _nothing, _nothing)] = None
+            self._wake_soon()
+
+    async def to_end(self, steps: PausingSteps[T], *, is_first: bool = False) -> T:
         """The result, for a handler that waits for other things too."""
         ended = self.slice(steps)
         if isinstance(ended, JobResult):
             result: T = ended.result
             return result
+        if ended is not None:
+            steps = behind(ended, steps)
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         # The caller that waits here may be cancelled in the turn in which the work ends.
         job = self.go_on(
@@ -253,6 +258,7 @@ class Turns:
             found.wait(partial(self._resume, job))
 
     def _fail(self, job: Job, fault: Exception) -> None:
+        self._free(job.line, kept_by(fault))
         self._end(job)
         try:
             job.steps.close()

@@ -118,7 +118,7 @@ def _nonsense(partition: int) -> tuple[Any, ...]:
 def _partition(read: PartitionRead) -> tuple[Any, ...]:
     records: bytes | RecordsGap = b""
     if read.slice is not None and read.slice.size:
-        records = read.records or RecordsGap(read.slice.size, read.slice)
+        records = read.records or RecordsGap(read.slice.size, read)
     answer = (
         read.asked.partition,
         read.error,
@@ -137,4 +137,7 @@ def _partition(read: PartitionRead) -> tuple[Any, ...]:
 def _outgoing(piece: bytes | RecordsGap) -> Outgoing:
     if isinstance(piece, bytes):
         return piece
-    return FilePiece(piece.source.file, piece.source.position, piece.length)
+    read: PartitionRead = piece.source
+    assert read.slice is not None
+    assert read.slice.file is not None
+    return FilePiece(read.slice.file, read.slice.position, piece.length, read.of_leader)

@@ -66,6 +66,7 @@ class PartitionRead:
         "leader",
         "log_start_offset",
         "missing",
+        "of_leader",
         "preferred",
         "records",
         "slice",
@@ -79,6 +80,8 @@ class PartitionRead:
         self.log_start_offset = -1
         #: The leader that was read, also where it had to refuse.
         self.leader: Leader | Follower | None = None
+        #: The same for a follower, whose records lie above the watermark too: they are its while it leads.
+        self.of_leader: Leader | None = None
         #: The replica that the consumer is to read from; -1: this one.
         self.preferred = -1
         self.slice: Slice | None = None
@@ -135,6 +138,12 @@ class PartitionRead:
     def load(self) -> None:
         """Reads what is copied, while a fault of the disk can still be answered as this partition's."""
         if self.slice is None or not self.is_copied:
+            return
+        if self.of_leader is not None and not self.of_leader.present.active:
+            # Its log may have been cut between two steps, and have another leader's records at their place.
+            self.error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
+            self.slice = None
             return
         try:
             self.records = self.slice.read()
@@ -275,6 +284,7 @@ class FetchReader:
         It counts where the read itself was in order: in this leader epoch, from a log that is the beginning of this
         one, within its bounds. What was committed by it, it is answered.
         """
+        read.of_leader = leader
         if is_new and read.diverging is None and not read.lacks:
             self._services.replicas.follower_fetched(
                 *(leader, self.replica_id, read.asked.fetch_offset, self.replica_epoch, self.beat),

@@ -6,6 +6,7 @@ A block is durable before the first id of it is given out, so an id is never giv
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from ottla.controller.interface import Controller
 from ottla.model import BrokerId, ErrorCode
@@ -19,6 +20,8 @@ class ProducerIds:
         #: The end of the current block; nothing is left where both are equal.
         self._end = 0
         self._refill = asyncio.Lock()
+        #: Of callers that wait for a block.
+        self._asking: set[asyncio.Task[None]] = set()
 
     async def next(self) -> int | ErrorCode:
         """A fresh id, or why none can be had."""
@@ -29,6 +32,21 @@ class ProducerIds:
                     if block.error != ErrorCode.NONE:
                         return block.error
                     self._next, self._end = block.first, block.first + block.length
+        return self._taken()
+
+    def ask(self, call: Callable[[int | ErrorCode], None]) -> None:
+        """Calls with a fresh id or why none can be had, at once or later."""
+        if self._next < self._end:
+            call(self._taken())
+            return
+        task = asyncio.get_running_loop().create_task(self._give(call), name="a producer id")
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    async def _give(self, call: Callable[[int | ErrorCode], None]) -> None:
+        call(await self.next())
+
+    def _taken(self) -> int:
         taken = self._next
         self._next += 1
         return taken

@@ -14,8 +14,8 @@ from typing import Final
 from ottla import logs
 from ottla.config.live import LiveConfig
 from ottla.controller.interface import Controller, TopicToCreate
-from ottla.handlers.on_demand.offsets_topic import new_offsets_topic
-from ottla.model import OFFSETS_TOPIC, ErrorCode
+from ottla.handlers.on_demand.internal_topics import new_internal_topic
+from ottla.model import ErrorCode
 
 log_event = logs.logger("handlers")
 
@@ -65,7 +65,7 @@ class TopicsOnDemand:
                     log_event.warning_limited("a topic could not be created on demand", topic=result.name, why=reason)
 
     def _topic(self, name: str) -> TopicToCreate:
-        return new_offsets_topic(self._live.current.groups.offsets) if name == OFFSETS_TOPIC else TopicToCreate(name)
+        return new_internal_topic(name, self._live.current) or TopicToCreate(name)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if task.cancelled():

@@ -20,9 +20,7 @@ class Admission:
         self._quotas = services.quotas
         self._policy = services.policy
 
-    def topic(
-        self, topic: str | bytes, peer: Peer, transactional_id: str | None, acks: int
-    ) -> tuple[str, ErrorCode | None]:
+    def topic(self, topic: str | bytes, peer: Peer, acks: int) -> tuple[str, ErrorCode | None]:
         """A topic's name, and why nothing may be written to it."""
         if isinstance(topic, bytes):
             known = self._metadata.topic_name(topic)
@@ -31,8 +29,6 @@ class Admission:
             name = known
         else:
             name = topic
-        if transactional_id is not None:
-            return name, ErrorCode.INVALID_TXN_STATE
         if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
             return name, ErrorCode.INVALID_REQUIRED_ACKS
         if not self._allowed(peer, Resource.TOPIC, name):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ottla.handlers.produce.checks import UncheckedBatch
-from ottla.handlers.produce.rules import is_refused_unseen
+from ottla.handlers.produce.rules import is_refused_unseen, is_transactional
 from ottla.handlers.produce.waiting import ACKS_ALL, PartitionOutcome, ProduceWait
+from ottla.handlers.transactions.questions import TransactionQuestions
+from ottla.handlers.transactions.verifying import FirstBatch, ProducedTransaction, first_batch
 from ottla.metadata import MetadataCache
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.leader import Leader
@@ -15,9 +17,10 @@ from ottla.storage.log.append import AppendResult
 
 
 class Appends:
-    def __init__(self, replicas: Replicas, writes: Writes) -> None:
+    def __init__(self, replicas: Replicas, writes: Writes, questions: TransactionQuestions) -> None:
         self._replicas = replicas
         self._writes = writes
+        self._questions = questions
         #: Of this round.
         self.now_ms = 0
 
@@ -27,10 +30,13 @@ class Appends:
         records: memoryview | None,
         acks: int,
         unchecked: list[UncheckedBatch],
+        transaction: ProducedTransaction | None = None,
         *,
         may_be_looked_into: bool = True,
     ) -> PartitionOutcome:
         """What the partition's part comes to; it stays undecided where `unchecked` then has its batch.
+
+        `transaction`: that of the request, where its client may use the transactional id.
 
         One that is long to look at is refused unless it `may_be_looked_into`, so that its producer makes smaller ones.
         """
@@ -42,23 +48,40 @@ class Appends:
         if leader is None or records is None:
             return outcome
         if leader.changing_over is not None:
-            unchecked.append(UncheckedBatch(tp, outcome, records, leader, is_looked_into=False))
+            unchecked.append(
+                UncheckedBatch(tp, outcome, records, leader, is_looked_into=False, transaction=transaction)
+            )
             return outcome
         try:
-            self._staged(outcome, leader, leader.append(records, self.now_ms))
+            first = self._first_of(transaction, leader, tp, records)
+            if first is not None:
+                unchecked.append(UncheckedBatch(tp, outcome, records, leader, is_looked_into=False, first=first))
+            else:
+                self._staged(outcome, leader, leader.append(records, self.now_ms))
         except TooLongToCheck as error:
             if may_be_looked_into:
-                unchecked.append(UncheckedBatch(tp, outcome, records, leader, is_looked_into=True))
+                unchecked.append(
+                    UncheckedBatch(tp, outcome, records, leader, is_looked_into=True, transaction=transaction)
+                )
             else:
                 self._not_staged(outcome, leader, error)
         except RollDue:
             self._replicas.files.roll(leader)
-            unchecked.append(UncheckedBatch(tp, outcome, records, leader, is_looked_into=False))
+            unchecked.append(
+                UncheckedBatch(tp, outcome, records, leader, is_looked_into=False, transaction=transaction)
+            )
         except (StorageFault, AppendRefused) as error:
             self._not_staged(outcome, leader, error)
         except Exception as fault:
             self._broken(outcome, leader, fault)
         return outcome
+
+    def _first_of(
+        self, transaction: ProducedTransaction | None, leader: Leader, tp: TopicPartition, records: memoryview
+    ) -> FirstBatch | None:
+        if transaction is None or not is_transactional(records):
+            return None
+        return first_batch(self._questions, leader.log, tp, records, transaction)
 
     def fail_unknown(self, wait: ProduceWait, metadata: MetadataCache) -> None:
         """What was sent to a topic by its id and is not staged yet: that topic may be gone by now."""
@@ -82,6 +105,8 @@ class Appends:
             outcome.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return True
         try:
+            if not self._is_verified(unchecked, leader):
+                return False
             self._append_judged(unchecked, leader)
         except TooLongToCheck as error:
             if may_be_looked_into:
@@ -95,6 +120,15 @@ class Appends:
             self._not_staged(outcome, leader, error)
         except Exception as fault:
             self._broken(outcome, leader, fault)
+        return True
+
+    def _is_verified(self, unchecked: UncheckedBatch, leader: Leader) -> bool:
+        """False where the coordinator of its transaction has to be asked, now that the log can be looked at."""
+        if unchecked.first is None:
+            records = memoryview(unchecked.records)
+            unchecked.first = self._first_of(unchecked.transaction, leader, unchecked.tp, records)
+            return unchecked.first is None
+        unchecked.first.check(leader.log)
         return True
 
     def _append_judged(self, unchecked: UncheckedBatch, leader: Leader) -> None:

@@ -1,5 +1,6 @@
-"""Produce requests with batches that another process has to look into (docs/decisions/record-checks.md), or whose log
-takes nothing for a moment, while its copy in another directory takes over or its next segment is made.
+"""Produce requests with batches that another process has to look into (docs/decisions/record-checks.md), whose log
+takes nothing for a moment, while its copy in another directory takes over or its next segment is made, or of whose
+transaction its coordinator is asked first.
 
 The connection is busy meanwhile, so that what its client sent after it stays behind it. The request's other batches
 are written as ever; those that were checked are staged in a round of their own, and then all are answered together.
@@ -19,6 +20,7 @@ from ottla.handlers.calls.checks import CheckFailed, Checks
 from ottla.handlers.calls.peer import Peer
 from ottla.handlers.produce.waiting import PartitionOutcome, ProduceWait
 from ottla.handlers.routes import PRODUCE
+from ottla.handlers.transactions.verifying import FirstBatch, ProducedTransaction
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports import Clock
 from ottla.replication.leader import Leader
@@ -40,7 +42,9 @@ ABANDONED_BYTES_MAX: Final = 16 * 1024 * 1024
 class UncheckedBatch:
     """One batch that waits for its verdict, or has it."""
 
-    __slots__ = ("_leader", "config", "is_looked_into", "outcome", "records", "tp", "verdict")
+    __slots__ = (
+        *("_leader", "config", "first", "is_looked_into", "outcome", "records", "tp", "transaction", "verdict"),
+    )
 
     def __init__(
         self,
@@ -50,8 +54,13 @@ class UncheckedBatch:
         leader: Leader,
         *,
         is_looked_into: bool,
+        transaction: ProducedTransaction | None = None,
+        first: FirstBatch | None = None,
     ) -> None:
         self.tp = tp
+        #: What is to be asked about its transaction, once the log can be looked at; and what has been asked.
+        self.transaction = transaction
+        self.first = first
         #: Whether another process has to look into it. Otherwise it waits for its log only, and is staged as ever then.
         self.is_looked_into = is_looked_into
         #: Undecided until the batch is staged or refused.
@@ -74,8 +83,18 @@ class UncheckedBatch:
         return self._leader.present.changing_over
 
     @property
+    def coordinator_answers(self) -> asyncio.Future[ErrorCode] | None:
+        """Where its transaction's coordinator was asked, and has not answered."""
+        first = self.first
+        return None if first is None or first.answer.done() else first.answer
+
+    @property
     def is_judged(self) -> bool:
         return not self.is_looked_into or self.outcome.answer is not None or self.log.config == self.config
+
+    @property
+    def waits(self) -> bool:
+        return self.coordinator_answers is not None or not self.is_judged or self.changing_over is not None
 
     def is_to_be_looked_into(self) -> None:
         self.is_looked_into = True
@@ -155,9 +174,11 @@ class ProduceChecks:
     async def _judge(self, peer: Peer, wait: ProduceWait, unchecked: list[UncheckedBatch]) -> None:
         while unchecked:
             # Again where the topic's configuration has changed meanwhile, which takes a change of the tree each time.
-            while waiting := [each for each in unchecked if not each.is_judged or each.changing_over is not None]:
+            while waiting := [each for each in unchecked if each.waits]:
                 for each in waiting:
-                    if (changing_over := each.changing_over) is not None:
+                    if (answer := each.coordinator_answers) is not None:
+                        await asyncio.wait([answer])
+                    elif (changing_over := each.changing_over) is not None:
                         await asyncio.wait([changing_over])
                         if changing_over.done() and changing_over.result() is not None:
                             each.outcome.fail(ErrorCode.KAFKA_STORAGE_ERROR)

@@ -4,8 +4,9 @@ A request is served inside a round, in two halves: `serve` checks each batch and
 round's writes. Most clients send the same request again and again, with another batch in it: everything before
 the batch is remembered as a prefix, and a request that begins with it needs no parsing.
 
-Left out until transactions have their coordinator: a transactional id is refused. A transactional batch without one
-is refused as by Kafka.
+A transactional batch without a transactional id that its client may use is refused as by Kafka, with the whole request.
+The first one of a transaction in a partition waits until the transaction's coordinator has answered for it
+(`handlers/transactions/verifying.py`); the others go on in it, recognised or not.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ottla.handlers.produce.parts import LongProduce, encoded
 from ottla.handlers.produce.rules import any_transactional, is_to_be_parsed, refused_in
 from ottla.handlers.produce.waiting import ACKS_ALL, ACKS_NONE, PartitionOutcome, ProduceWait, acknowledged
 from ottla.handlers.routes import HOT, PRODUCE
+from ottla.handlers.transactions.verifying import ProducedTransaction
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.header import request_body_start
@@ -60,7 +62,7 @@ class ProduceHandler(Participant):
         self._times = services.metrics.times_of("Produce")
         self._now_ms = 0
         self._admission = Admission(services)
-        self._appends = Appends(services.replicas, services.writes)
+        self._appends = Appends(services.replicas, services.writes, services.questions)
         #: Memos are void once its number is another.
         self._policy = services.policy
         self._lanes = Lanes(services.writes, services.policy, services.config.server.request_bytes_max, self._hold_run)
@@ -129,11 +131,13 @@ class ProduceHandler(Participant):
             self._refuse(peer, f"Produce in version {version} cannot be read: {error}")
             return
         admission = self._admission
-        foreign = any_transactional(buffer.view, topics) and not admission.may_use(peer, transactional_id)
+        has_transactional = any_transactional(buffer.view, topics)
+        foreign = has_transactional and not admission.may_use(peer, transactional_id)
+        transaction = ProducedTransaction.of_request(transactional_id, version)
         outcomes: Outcomes = []
         unchecked: list[UncheckedBatch] = []
         for topic, partitions in topics:
-            name, fault = admission.topic(topic, peer, transactional_id, acks)
+            name, fault = admission.topic(topic, peer, acks)
             if foreign:
                 fault = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             served = []
@@ -146,11 +150,15 @@ class ProduceHandler(Participant):
                     why, message = refused
                     served.append(PartitionOutcome(partition, answer=PartitionAnswer(partition, why, message=message)))
                     continue
-                served.append(self._appends.append(TopicPartition(name, partition), records, acks, unchecked))
+                tp = TopicPartition(name, partition)
+                served.append(self._appends.append(tp, records, acks, unchecked, transaction))
             outcomes.append((topic, served))
         if self._policy.remembers and len(outcomes) == 1 and len(outcomes[0][1]) == 1:
             _, records_start, records_end = topics[0][1][0]
-            self._remember(peer, buffer, start, end, version, acks, timeout_ms, records_start, records_end, outcomes[0])
+            within = transaction if has_transactional else None
+            self._remember(
+                *(peer, buffer, start, end, version, acks, timeout_ms, records_start, records_end, outcomes[0], within)
+            )
         throttle_ms = admission.throttle_ms(peer, buffer, start, end, acks, self._appends.now_ms)
         wait = self._wait(peer, version, correlation, acks, timeout_ms, outcomes, throttle_ms)
         self._opened(peer, wait, unchecked)
@@ -240,6 +248,7 @@ class ProduceHandler(Participant):
         records_start: int,
         records_end: int,
         outcome: tuple[str | bytes, list[PartitionOutcome]],
+        transaction: ProducedTransaction | None,
     ) -> None:
         topic, (only,) = outcome
         if only.leader is None or not self._admission.is_free(peer, buffer, start, end):
@@ -248,6 +257,7 @@ class ProduceHandler(Participant):
         peer.produce_memo = memo = remember(
             *(buffer.data, start, end, version, records_start, records_end, acks, timeout_ms, only.leader, topic),
             policy=self._policy.number,
+            transaction=transaction,
         )
         if memo is not None:
             self._lanes.open(peer, memo)
@@ -263,10 +273,11 @@ class ProduceHandler(Participant):
     def _stage_collected(self, peer: Peer, memo: ProduceMemo, correlation: int, records: memoryview) -> None:
         unchecked: list[UncheckedBatch] = []
         # By the topic's id, where the client gave that: the name may be another topic's by now.
-        name, fault = self._admission.topic(memo.topic, peer, None, memo.acks)
+        name, fault = self._admission.topic(memo.topic, peer, memo.acks)
         partition = memo.leader.tp.partition
         if fault is None:
-            outcome = self._appends.append(TopicPartition(name, partition), records, memo.acks, unchecked)
+            tp = TopicPartition(name, partition)
+            outcome = self._appends.append(tp, records, memo.acks, unchecked, memo.transaction)
         else:
             outcome = PartitionOutcome(partition, answer=PartitionAnswer(partition, fault))
         if not memo.leader.active or memo.policy != self._policy.number:

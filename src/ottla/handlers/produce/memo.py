@@ -6,17 +6,18 @@ that is also of the same size needs not even its batch's length read.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.handlers.calls.peer import Peer
 from ottla.handlers.produce.rules import has_zstd
+from ottla.handlers.transactions.verifying import ProducedTransaction
 from ottla.protocol.fields import INT32, REQUEST_FIELDS_BYTES
 from ottla.protocol.hot.produce_template import FLEXIBLE, AnswerTemplate
 from ottla.protocol.primitives import find_compact_length, uvarint_size
 from ottla.records.validate import ZSTD_PRODUCE_VERSION
 from ottla.replication.leader import Leader
-from ottla.storage.log.staging import Staging
 
 if TYPE_CHECKING:
     from ottla.native.lane import Lane, Run
@@ -45,6 +46,7 @@ class ProduceMemo:
         "stage",
         "timeout_ms",
         "topic",
+        "transaction",
         "version",
     )
 
@@ -58,8 +60,11 @@ class ProduceMemo:
         leader: Leader,
         topic: str | bytes,
         policy: int,
+        transaction: ProducedTransaction | None = None,
     ) -> None:
         self.version = version
+        #: What the request says of the transaction of its batch; None where it was outside of any.
+        self.transaction = transaction
         #: The number of the policy that allowed it.
         self.policy = policy
         self.acks = acks
@@ -67,9 +72,10 @@ class ProduceMemo:
         self.leader = leader
         self.topic = topic
         self.log = leader.log
-        self.stage = leader.log.staging.stage_plain
+        staging = leader.log.staging
+        self.stage = staging.stage_plain if transaction is None else staging.stage_in_transaction
         if version < ZSTD_PRODUCE_VERSION:
-            self.stage = partial(_stage_without_zstd, leader.log.staging)
+            self.stage = partial(_stage_without_zstd, self.stage)
         self._template = AnswerTemplate(version, topic, leader.tp.partition)
         self.fill = self._template.fill
         #: Where the batch of the last request that was alike lies, from its frame's start.
@@ -123,14 +129,17 @@ class ProduceMemo:
                 template.offset_at,
                 template.has_log_start,
                 max(0, self.timeout_ms),
+                self.transaction is not None,
             )
         except ValueError:
             return None
 
 
-def _stage_without_zstd(staging: Staging, records: memoryview, leader_epoch: int, now_ms: int) -> int:
-    """`stage_plain` for versions that may not carry every codec."""
-    return -1 if has_zstd(records) else staging.stage_plain(records, leader_epoch, now_ms)
+def _stage_without_zstd(
+    stage: Callable[[memoryview, int, int], int], records: memoryview, leader_epoch: int, now_ms: int
+) -> int:
+    """For versions that may not carry every codec."""
+    return -1 if has_zstd(records) else stage(records, leader_epoch, now_ms)
 
 
 def remember(
@@ -145,6 +154,7 @@ def remember(
     leader: Leader,
     topic: str | bytes,
     policy: int,
+    transaction: ProducedTransaction | None = None,
 ) -> ProduceMemo | None:
     """A memo of the request from `start` to `end`, which has one batch from `records_start` to `records_end`.
 
@@ -154,4 +164,5 @@ def remember(
         return None
     length_bytes = _LENGTH_BYTES if version < FLEXIBLE else uvarint_size(records_end - records_start + 1)
     prefix = bytes(data[start + _FIXED_HEAD : records_start - length_bytes])
-    return ProduceMemo(version, prefix, bytes(data[records_end:end]), acks, timeout_ms, leader, topic, policy)
+    trailer = bytes(data[records_end:end])
+    return ProduceMemo(version, prefix, trailer, acks, timeout_ms, leader, topic, policy, transaction)

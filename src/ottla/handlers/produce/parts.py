@@ -20,6 +20,7 @@ from ottla.handlers.produce.appends import Appends
 from ottla.handlers.produce.checks import ProduceChecks, UncheckedBatch
 from ottla.handlers.produce.rules import is_transactional, refused_in
 from ottla.handlers.produce.waiting import PartitionOutcome, ProduceWait
+from ottla.handlers.transactions.verifying import ProducedTransaction
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.hot.produce import ProduceParts
 from ottla.protocol.hot.produce_steps import encode_produce_response_steps, parse_produce_steps
@@ -62,6 +63,7 @@ class LongProduce:
         )
         transactional_id, self.acks, timeout_ms, topics = parts
         foreign = False
+        transaction = ProducedTransaction.of_request(transactional_id, self.version)
         if not admission.may_use(self.peer, transactional_id):
             foreign = yield from self._any_transactional(parts)
         each = ((topic, partition) for topic, partitions in topics for partition in partitions)
@@ -70,7 +72,7 @@ class LongProduce:
 
             def stage(piece: tuple[Part, ...] = piece, wait: ProduceWait = wait) -> None:
                 held: list[UncheckedBatch] = []
-                wait.topics = list(self._append(piece, admission, appends, transactional_id, held, foreign=foreign))
+                wait.topics = list(self._append(piece, admission, appends, transaction, held, foreign=foreign))
                 if held:
                     checks.hold(self.peer, wait, held)
                 staged(wait)
@@ -117,16 +119,16 @@ class LongProduce:
         piece: tuple[Part, ...],
         admission: Admission,
         appends: Appends,
-        transactional_id: str | None,
+        transaction: ProducedTransaction | None,
         held: list[UncheckedBatch],
         *,
         foreign: bool,
     ) -> Iterator[tuple[str | bytes, list[PartitionOutcome]]]:
         for topic, parts in groupby(piece, itemgetter(0)):
-            name, fault = admission.topic(topic, self.peer, transactional_id, self.acks)
+            name, fault = admission.topic(topic, self.peer, self.acks)
             if foreign:
                 fault = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            yield topic, [self._append_one(name, partition, fault, appends, held) for _, partition in parts]
+            yield topic, [self._append_one(name, each, fault, appends, transaction, held) for _, each in parts]
 
     def _append_one(
         self,
@@ -134,6 +136,7 @@ class LongProduce:
         part: tuple[int, int, int],
         fault: ErrorCode | None,
         appends: Appends,
+        transaction: ProducedTransaction | None,
         held: list[UncheckedBatch],
     ) -> PartitionOutcome:
         partition, start, end = part
@@ -145,7 +148,7 @@ class LongProduce:
             why, message = refused
             return PartitionOutcome(partition, answer=PartitionAnswer(partition, why, message=message))
         tp = TopicPartition(topic, partition)
-        return appends.append(tp, records, self.acks, held, may_be_looked_into=False)
+        return appends.append(tp, records, self.acks, held, transaction, may_be_looked_into=False)
 
 
 def encoded(request: LongProduce, answers: list[TopicAnswer], limit: int) -> Steps[bytearray]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from ottla.handlers.transactions.verifying import RefusedByCoordinator
 from ottla.model import ErrorCode
 from ottla.records.batch import (
     COMPRESSION_MASK,
@@ -56,7 +57,7 @@ def refused_in(version: int, records: memoryview) -> tuple[ErrorCode, str] | Non
 
 def is_refused_unseen(refused: AppendRefused) -> bool:
     """Whether Kafka would have answered before it looked at the log: then the answer leaves the log's start out."""
-    return refused.is_no_batch or refused.error in _UNSEEN
+    return refused.is_no_batch or refused.error in _UNSEEN or isinstance(refused, RefusedByCoordinator)
 
 
 def is_to_be_parsed(version: int, records: memoryview) -> bool:

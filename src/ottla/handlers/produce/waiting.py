@@ -48,11 +48,11 @@ class PartitionOutcome:
 
     def refuse(self, error: ErrorCode, message: str, faults: Sequence[tuple[int, str | None]], log_start: int) -> None:
         self.answer = PartitionAnswer(
-            self.partition, error, log_start_offset=log_start, record_errors=tuple(faults), message=message
+            self.partition, error, log_start_offset=log_start, record_errors=tuple(faults), message=message or None
         )
 
 
-def _settle(outcome: PartitionOutcome, acks: int) -> bool:
+def settle(outcome: PartitionOutcome, acks: int) -> bool:
     """Decides a partition's part if it can be decided now."""
     if outcome.answer is not None:
         return True
@@ -77,6 +77,20 @@ def _settle(outcome: PartitionOutcome, acks: int) -> bool:
             leader.log.start_offset,
         )
     return True
+
+
+def fail_unwritten(outcomes: Sequence[PartitionOutcome], acks: int) -> None:
+    for outcome in outcomes:
+        leader, appended = outcome.leader, outcome.appended
+        if leader is None or leader.fault is None or outcome.answer is not None:
+            continue
+        if appended is None:
+            continue
+        if appended.last_offset >= leader.log.end_offset:
+            outcome.fail(leader.fault, "the log could not be written")
+        elif not acknowledged(leader, appended.last_offset + 1, acks):
+            # The fault came behind its write, where nobody may come any more to say that it is safe.
+            outcome.fail(leader.fault)
 
 
 class ProduceWait:
@@ -119,23 +133,13 @@ class ProduceWait:
     def fail_unwritten(self) -> None:
         """At the end of the request's round: what its writes could not take is lost, and known to be."""
         for _, outcomes in self.topics:
-            for outcome in outcomes:
-                leader, appended = outcome.leader, outcome.appended
-                if leader is None or leader.fault is None or outcome.answer is not None:
-                    continue
-                if appended is None:
-                    continue
-                if appended.last_offset >= leader.log.end_offset:
-                    outcome.fail(leader.fault, "the log could not be written")
-                elif not acknowledged(leader, appended.last_offset + 1, self.acks):
-                    # The fault came behind its write, where nobody may come any more to say that it is safe.
-                    outcome.fail(leader.fault)
+            fail_unwritten(outcomes, self.acks)
 
     def try_complete(self, now_ms: int) -> bool:
         decided = True
         for _, outcomes in self.topics:
             for outcome in outcomes:
-                decided = _settle(outcome, self.acks) and decided
+                decided = settle(outcome, self.acks) and decided
         if decided:
             self._answer()
         return decided
@@ -143,7 +147,7 @@ class ProduceWait:
     def expire(self, now_ms: int) -> None:
         for _, outcomes in self.topics:
             for outcome in outcomes:
-                if not _settle(outcome, self.acks):
+                if not settle(outcome, self.acks):
                     outcome.fail(ErrorCode.REQUEST_TIMED_OUT)
         self._answer()
 

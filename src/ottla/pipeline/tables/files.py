@@ -38,12 +38,17 @@ def write_files(frame: Any, log: TableLog, *, bucketed: bool = False) -> tuple[T
 
 
 def taken(log: TableLog, attempt: str) -> tuple[TableFile, ...]:
-    """The files with rows in a folder that Spark has written; all else in it is deleted."""
+    """The files with rows in a folder that Spark has written; all else in it is deleted.
+
+    A task that ran twice on speculation may end after its job: Spark deletes its folder, `_temporary`, and the task
+    makes it again. Its rows are there already, by the attempt that Spark has taken.
+    """
     from pyarrow import parquet
 
     found: list[TableFile] = []
     written_ms = now_ms()
-    for folder, _, names in os.walk(log.path(attempt)):
+    for folder, inner, names in os.walk(log.path(attempt)):
+        inner[:] = [name for name in inner if not _is_hidden(name)]
         for name in sorted(names):
             path = os.path.join(folder, name)
             rows = parquet.read_metadata(path).num_rows if name.endswith(".parquet") else 0
@@ -76,6 +81,11 @@ def frame_of(spark: Any, log: TableLog, files: Iterable[TableFile], schema: Any)
         return spark.createDataFrame([], schema)
     # Without the base path Spark would take the folders of buckets for a column.
     return spark.read.schema(schema).option("recursiveFileLookup", "true").parquet(*paths)
+
+
+def _is_hidden(folder: str) -> bool:
+    """As Spark has it: its own folders, and none of a partition's."""
+    return folder.startswith(("_", ".")) and "=" not in folder
 
 
 def _sync(path: str) -> None:

@@ -163,7 +163,7 @@ class TableLog:
         name = self._name(version)
         text = json.dumps(commit.as_json()).encode()
         try:
-            _linked(name, text)
+            linked(name, text)
         except FileExistsError:
             raise BadState(
                 f"{self.folder}: somebody else has written version {version} meanwhile: only one pipeline may write "
@@ -172,7 +172,7 @@ class TableLog:
         self._state = self._state.after(commit)
         if version % STATE_EVERY == STATE_EVERY - 1:
             with contextlib.suppress(FileExistsError):
-                _linked(f"{name.removesuffix('.json')}.state", json.dumps(self._state.as_json()).encode())
+                linked(f"{name.removesuffix('.json')}.state", json.dumps(self._state.as_json()).encode())
         return self._state
 
     def commits(self, after: int, until: int) -> list[Commit]:
@@ -249,7 +249,7 @@ def _content(name: str) -> bytes:
         return file.read()
 
 
-def _linked(name: str, text: bytes) -> None:
+def linked(name: str, text: bytes) -> None:
     """A file that is whole as soon as it has its name. Raises FileExistsError."""
     fresh = f"{name}.{os.getpid()}.new"
     with open(fresh, "wb") as file:

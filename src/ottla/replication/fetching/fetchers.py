@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from ottla.config.live import LiveConfig
-from ottla.interbroker.links import AddressOf, BrokerAddress, BrokerLinks
+from ottla.interbroker.addresses import addresses_on
+from ottla.interbroker.links import AddressOf, BrokerLinks
 from ottla.javahash import java_hash
 from ottla.metadata import MetadataCache, MetadataUpdate
 from ottla.metadata.doubts import LeaderDoubts
@@ -182,11 +183,7 @@ def open_fetchers(
 ) -> Fetchers:
     """The fetchers of a broker whose metadata says where the others are, on the listener that brokers use."""
     listener = live.current.server.inter_broker_listener
-
-    def address_of(broker: BrokerId) -> BrokerAddress | None:
-        known = metadata.brokers.get(broker)
-        endpoint = None if known is None else known.endpoint(listener)
-        return None if known is None or endpoint is None else BrokerAddress(endpoint.host, endpoint.port, known.epoch)
+    address_of = addresses_on(listener, metadata)
 
     def broker_epoch() -> int:
         known = metadata.brokers.get(broker_id)

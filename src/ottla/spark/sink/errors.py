@@ -5,6 +5,7 @@ from __future__ import annotations
 from ottla.client.errors import (
     BufferExhausted,
     DeliveryTimedOut,
+    InvalidTopic,
     KafkaError,
     NoBrokerReached,
     NotEnoughReplicas,
@@ -13,6 +14,7 @@ from ottla.client.errors import (
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
+from ottla.spark.options import BROKERS_AWAY
 
 
 class SinkError(Exception):
@@ -46,7 +48,9 @@ def what_to_change(error: KafkaError) -> str:
     if isinstance(error, UnknownTopicOrPartition):
         return ": create it, or name another in the option topic or the column topic"
     if isinstance(error, NoBrokerReached):
-        return ": are these the brokers, and do they run? They come from the option kafka.bootstrap.servers"
+        return f": {BROKERS_AWAY}"
+    if isinstance(error, InvalidTopic):
+        return ": no topic can have this name; it comes from the option topic or the column topic"
     if isinstance(error, NotEnoughReplicas | NotEnoughReplicasAfterAppend):
         return ": start brokers, or lower the topic's min.insync.replicas"
     if isinstance(error, TopicAuthorizationFailed):

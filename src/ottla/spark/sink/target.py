@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
-from ottla.client.arguments import checked_topic
-from ottla.client.errors import BadArgument, InvalidTopic, SettingsError
+from ottla.client.errors import SettingsError
 from ottla.client.producing.producer import Producer
 from ottla.client.settings import ClientSettings
+from ottla.model import topic_name_fault
 from ottla.spark.options import CLIENT_PREFIX, OptionError, client_settings, folded, refuse_unknown, yes_or_no
 
 TOPIC: Final = "topic"
@@ -54,10 +54,9 @@ def checked_target(options: Mapping[str, str], *, streaming: bool) -> SinkTarget
         _check_query(query, streaming=streaming)
     topic = given.get(TOPIC)
     if topic is not None:
-        try:
-            checked_topic(topic)
-        except (BadArgument, InvalidTopic) as error:
-            raise OptionError(f"{TOPIC}: {error}") from error
+        fault = topic_name_fault(topic)
+        if fault:
+            raise OptionError(f"{TOPIC}: no topic can have this name: {fault}")
     return SinkTarget(topic=topic, settings=_producer_settings(given, with_ledger=query is not None), query=query)
 
 

@@ -18,9 +18,10 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from ottla.client.errors import KafkaError
-from ottla.spark.options import OptionError
+from ottla.spark.options import OptionError, folded
 from ottla.spark.sink.clients import kept_clients
 from ottla.spark.sink.columns import SinkColumns
+from ottla.spark.sink.encoding import encoders_of
 from ottla.spark.sink.errors import LedgerFault, what_to_change
 from ottla.spark.sink.ledger import LEDGER_TOPIC, LedgerEntry, is_finished
 from ottla.spark.sink.messages import TaskReport
@@ -38,15 +39,19 @@ def batch_writer(schema: StructType, overwrite: bool, options: Mapping[str, str]
             "Save mode Overwrite not allowed for Kafka: a topic's records stay. Set mode('append'), which adds to them"
         )
     target = checked_target(options, streaming=False)
-    return BatchWriter(target, SinkColumns(schema, target.topic))
+    return BatchWriter(target, _columns(schema, target, options))
 
 
 def stream_writer(schema: StructType, overwrite: bool, options: Mapping[str, str]) -> StreamWriter:
     if overwrite:
         raise OptionError("output mode complete is not for topics, whose records stay: use append or update")
     target = checked_target(options, streaming=True)
-    columns = SinkColumns(schema, target.topic)
+    columns = _columns(schema, target, options)
     return StreamWriter(target, columns, None if target.query is None else _ledger_entry(target))
+
+
+def _columns(schema: StructType, target: SinkTarget, options: Mapping[str, str]) -> SinkColumns:
+    return SinkColumns(schema, target.topic, encoders_of(folded(options), target.topic))
 
 
 class TaskPlace(NamedTuple):

@@ -138,7 +138,7 @@ def within(tp: TopicPartition, offset: int, there: Ends, loss: LossPolicy) -> in
 def _check_all_named(option: str, named: Mapping[TopicPartition, int], there: Mapping[TopicPartition, Ends]) -> None:
     missing = sorted(set(there) - set(named))
     if missing:
-        raise OptionError(f"{option} must name every partition that is read: {_some(missing)} not there")
+        raise OptionError(f"{option} must name every partition that is read, and does not name {_some(missing)}")
     unknown = sorted(set(named) - set(there))
     if unknown:
         raise OptionError(f"{option} names {_some(unknown)}, which what is read does not have")

@@ -14,11 +14,12 @@ from concurrent.futures import Future
 from threading import Lock
 from typing import Any, Final, TypeVar
 
+from ottla.client.errors import NoBrokerReached
 from ottla.client.settings import ConsumerSettings
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.world import real_world
-from ottla.spark.options import parsed_client_settings
+from ottla.spark.options import BROKERS_AWAY, parsed_client_settings
 
 Result = TypeVar("Result")
 
@@ -61,6 +62,8 @@ class Link:
         self._busy += 1
         try:
             return await work(self._cluster)
+        except NoBrokerReached as error:
+            raise NoBrokerReached(f"{error}: {BROKERS_AWAY}", code=error.code, faults=error.faults) from error
         finally:
             self._busy -= 1
             if not self._busy:

@@ -310,7 +310,8 @@ def _decoders(options: Mapping[str, str], subscription: Subscription) -> dict[st
     found = {}
     for column, spec in specs.items():
         try:
-            found[column] = decoder(spec.strip(), is_key=column == KEY, **beside)
+            found[column] = made = decoder(spec.strip(), is_key=column == KEY, **beside)
+            _ = made.arrow_type  # a registry may be asked for it, and be away
         except FormatError as error:
             raise OptionError(f"{column}_as: {error}") from error
     return found

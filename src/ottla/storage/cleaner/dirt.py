@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.config.log import LONG_MAX
-from ottla.steps import DiskSteps, done_at_once
+from ottla.steps import DiskSteps
 from ottla.storage.log.file_changes import loading
 from ottla.storage.log.log import Log
 from ottla.storage.log.segment import Segment
@@ -35,11 +35,6 @@ class Dirt(NamedTuple):
 
     def is_worth(self, ratio_min: float) -> bool:
         return self.dirty_bytes > 0 and (self.overdue_ms > 0 or self.ratio > ratio_min)
-
-
-def dirt_of(log: Log, stable_offset: int, now_ms: int) -> Dirt:
-    """As `looking_for_dirt`, with the caller waiting for it: for tests."""
-    return done_at_once(looking_for_dirt(log, stable_offset, now_ms))
 
 
 def looking_for_dirt(log: Log, stable_offset: int, now_ms: int) -> DiskSteps[Dirt]:

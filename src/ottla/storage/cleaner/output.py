@@ -10,7 +10,7 @@ from ottla.ports.disk import Buffer
 from ottla.storage.cleaner.faults import CannotClean
 from ottla.storage.cleaner.source import Pace
 from ottla.storage.formats.names import CLEANED, LOG, parse_segment_file
-from ottla.storage.log.indexes.indexed_file import LogContext
+from ottla.storage.log.indexes.segment_file import LogContext
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
 from ottla.storage.log.open_files import OpenFiles
 from ottla.storage.log.segment import INDEX_KINDS, Segment

@@ -301,32 +301,3 @@ def _told(log: Log, work: Callable[[], None]) -> OnThread:
             work()
 
     return OnThread(run)
-
-
-def run_here(cleaning: Steps) -> PassResult:
-    """Drives a pass to its end with the caller waiting for it: for tests. `broker/cleaning.py` goes step by step."""
-    try:
-        step = next(cleaning)
-        while True:
-            try:
-                result = done_here(step)
-            except Exception as error:
-                step = cleaning.throw(error)
-            else:
-                step = cleaning.send(result)
-    except StopIteration as end:
-        outcome: PassResult = end.value
-        return outcome
-
-
-def done_here(step: Step) -> Any:
-    """What a step returns, with the caller waiting for it."""
-    match step:
-        case InProcess(work, arguments):
-            return work(*arguments)
-        case OnThread(work):
-            return work()
-        case InTurns(long):
-            return steps.at_once(long)
-        case Changing(change):
-            return steps.done_at_once(change)

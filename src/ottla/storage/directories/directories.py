@@ -16,7 +16,7 @@ from ottla.config.log import LogConfig
 from ottla.model import TopicPartition
 from ottla.ports.disk import Disk
 from ottla.ports.entropy import Entropy
-from ottla.steps import DiskSteps, Steps, at_once, done_at_once
+from ottla.steps import DiskSteps, Steps
 from ottla.storage.directories.checkpoints import CheckpointWrite
 from ottla.storage.directories.directory import DirectoryClaim, LogDirectory
 from ottla.storage.directories.errors import MoveRefused, PartitionOffline
@@ -30,7 +30,7 @@ from ottla.storage.directories.placing import NewReplica, check_any_online, chec
 from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.directories.replica_folders import ReplicaFolders
 from ottla.storage.directories.stopping import LastFlush, prepare_last_flushes, stop_directory
-from ottla.storage.errors import StorageFault, passes
+from ottla.storage.errors import StorageFault
 from ottla.storage.formats.names import FolderKind
 from ottla.storage.log.log import Log
 
@@ -145,12 +145,6 @@ class LogDirectories(ReplicaFolders):
         if len(self._preferred) > PREFERRED_MAX:
             del self._preferred[next(iter(self._preferred))]
 
-    def start_move(
-        self, partition: TopicPartition, target_path: str, config: LogConfig, *, now_ms: int
-    ) -> FutureLog | None:
-        """As `starting_move`, with the caller waiting for it: for tests."""
-        return done_at_once(self.starting_move(partition, target_path, config, now_ms=now_ms))
-
     def starting_move(
         self, partition: TopicPartition, target_path: str, config: LogConfig, *, now_ms: int
     ) -> DiskSteps[FutureLog | None]:
@@ -162,7 +156,7 @@ class LogDirectories(ReplicaFolders):
         move = self._moves.get(partition)
         if move is not None and move.target is target:
             return move
-        dropped = yield from self._dropping_copy(partition)
+        dropped = yield from self.dropping_copy(partition)
         if dropped is not None:
             self.removals.append(dropped)
         if self._homes.get(partition) is target:
@@ -187,7 +181,7 @@ class LogDirectories(ReplicaFolders):
             copy.target.abandon(copy.made[0])
             raise PartitionOffline(f"the move of {source.tp} to {copy.target.path} was overtaken by a fault")
 
-    def _dropping_copy(self, partition: TopicPartition) -> DiskSteps[FolderRemoval | None]:
+    def dropping_copy(self, partition: TopicPartition) -> DiskSteps[FolderRemoval | None]:
         move = self._moves.pop(partition, None)
         if move is None:
             return None
@@ -198,13 +192,6 @@ class LogDirectories(ReplicaFolders):
         with self._device(target):
             yield FolderRenaming(target, [(move.folder, gone)]).run
         return FolderRemoval(target.disk, target.path_of(gone), partition)
-
-    def finish_move(self, partition: TopicPartition, config: LogConfig, *, now_ms: int) -> tuple[Log, FolderRemoval]:
-        """As `taking_over` and `leaving`, with the caller waiting for them: for tests."""
-        origin = self._homes.get(partition)
-        log = done_at_once(self.taking_over(partition, config, now_ms=now_ms))
-        assert origin is not None
-        return log, done_at_once(self.leaving(partition, origin))
 
     def home_of(self, partition: TopicPartition) -> LogDirectory | None:
         return self._homes.get(partition)
@@ -280,10 +267,6 @@ class LogDirectories(ReplicaFolders):
         if path is not None:
             self.removals.append(FolderRemoval(move.target.disk, path, move.partition))
 
-    def cancel_move(self, partition: TopicPartition) -> FolderRemoval | None:
-        """Gives a copy up, with the caller waiting for it: for tests."""
-        return done_at_once(self._dropping_copy(partition))
-
     # Checkpoints and the end
 
     def checkpointing(self, high_watermarks: Mapping[TopicPartition, int]) -> Steps[list[CheckpointWrite]]:
@@ -301,19 +284,6 @@ class LogDirectories(ReplicaFolders):
         home = self._homes.get(partition)
         return None if home is None else (yield from home.checkpointing(high_watermarks))
 
-    def prepare_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> list[CheckpointWrite]:
-        """As `checkpointing`, at once: for tests."""
-        return at_once(self.checkpointing(high_watermarks))
-
-    def write_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """As `checkpointing` and its writes, with the caller waiting for them: for tests."""
-        for write in self.prepare_checkpoints(high_watermarks):
-            try:
-                write.run()
-            except OSError as error:
-                if not passes(error):
-                    self.fail_directory(write.directory, error.strerror or str(error))
-
     def lowering(self, partition: TopicPartition, offset: int) -> DiskSteps[None]:
         """To be done before a log is cut back to `offset`: a recovery point above it must not survive a crash."""
         home = self._homes.get(partition)
@@ -323,10 +293,6 @@ class LogDirectories(ReplicaFolders):
             write = home.lowering(partition, offset)
             if write is not None:
                 yield write.run
-
-    def truncating(self, partition: TopicPartition, offset: int) -> None:
-        """The same, with the caller waiting for the disk: for tests."""
-        done_at_once(self.lowering(partition, offset))
 
     def prepare_close(self) -> list[LastFlush]:
         """What `close` would flush one after the other: workers may `run` it side by side before, and then `settle`."""

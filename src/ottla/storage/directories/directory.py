@@ -239,12 +239,6 @@ class LogDirectory:
             tables[name] = {**tables[name], partition: offset}
         return checkpoints.prepare(tables)
 
-    def before_truncation(self, partition: TopicPartition, offset: int) -> None:
-        """The same, with the caller waiting for the disk."""
-        write = self.lowering(partition, offset)
-        if write is not None:
-            write.run()
-
     def rename_folder(self, partition: TopicPartition, kind: FolderKind, entropy: Entropy) -> str:
         """Durably takes the partition's name away from its folder; returns the new path."""
         return self.rename(format_folder(partition), self.name_of_gone(partition, kind, entropy))

@@ -138,25 +138,6 @@ class DirectoryTable:
             self._owner.directory_failed(lost)
         return lost
 
-    def fail_partition(self, partition: TopicPartition, reason: str) -> None:
-        """Takes one damaged partition offline and leaves its files as they are.
-
-        For damage that is found while a log is in use; what is found at a start never gets into the table.
-        """
-        log = self._logs.pop(partition, None)
-        home = self._homes.pop(partition, None)
-        if log is None or home is None:
-            return
-        move = self._moves.pop(partition, None)
-        if move is not None:
-            del move.target.futures[partition]
-            move.target.abandon(move.log)
-        del home.logs[partition]
-        home.unopened[partition] = reason
-        home.abandon(log)
-        self.offline[partition] = reason
-        self._on_event(DirectoryEvent(Severity.ERROR, home.path, reason, partition))
-
     def _online(self, path: str) -> LogDirectory:
         directory = self._by_path.get(os.path.normpath(path))
         if directory is None:

@@ -97,7 +97,8 @@ class MissingPlace:
     def run(self) -> None:
         try:
             with self.log.naming_faults():
-                for twin in self._twins.values():
+                for segment, twin in self._twins.items():
+                    twin.follow(segment)
                     twin.load()
                 for offset, segment in self._wanted:
                     twin = self._twins[segment]

@@ -46,7 +46,6 @@ from ottla.storage.log.indexes import txn_lookup
 from ottla.storage.log.indexes.time_lookup import (
     Lookup,
     TimestampOffset,
-    at_once,
     first_at_or_after,
     of_largest_timestamp,
 )
@@ -245,16 +244,8 @@ class Log:
             return None
         return places.find(offset, end)
 
-    def offset_for_timestamp(self, timestamp: int, limit_offset: int) -> TimestampOffset | None:
-        """The first record below `limit_offset` with at least this timestamp."""
-        return at_once(self.look_up(timestamp, limit_offset))
-
-    def max_timestamp_offset(self) -> TimestampOffset | None:
-        """The record with the largest timestamp."""
-        return at_once(self.look_up_largest())
-
     def look_up(self, timestamp: int, limit_offset: int) -> Lookup:
-        """As `offset_for_timestamp`, in steps that take milliseconds at most."""
+        """The first record below `limit_offset` with at least this timestamp, in steps of milliseconds at most."""
         with self.naming_faults():
             return (yield from first_at_or_after(self, timestamp, limit_offset))
 
@@ -268,6 +259,11 @@ class Log:
     def producers(self) -> ProducerStates:
         """Raises StorageFault where they are read for the first time and cannot be."""
         return self.producer_memory.states
+
+    @property
+    def producers_at_hand(self) -> ProducerStates:
+        """The same; raises RollDue where a worker has to read them first."""
+        return rolling.producers_at_hand(self.staging)
 
     @property
     def has_producers(self) -> bool:
@@ -389,10 +385,6 @@ class Log:
         with self.naming_faults():
             return (yield from retention.expiring(self, now_ms, high_watermark))
 
-    def expire(self, now_ms: int, high_watermark: int) -> list[Removal]:
-        """The same with the caller waiting for the disk: for tests."""
-        return done_at_once(self.expiring(now_ms, high_watermark))
-
     def cutting_to(
         self, offset: int, lowering: Lowering = NOT_LOWERED, ends: Callable[[], None] = lambda: None
     ) -> DiskSteps[None]:
@@ -405,13 +397,6 @@ class Log:
     ) -> DiskSteps[None]:
         with self.naming_faults():
             yield from truncation.beginning_anew_at(self, offset, lowering, ends)
-
-    def truncate_to(self, offset: int) -> None:
-        """As `cutting_to`, with the caller waiting for the disk: for where nothing else is served."""
-        done_at_once(self.cutting_to(offset))
-
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        done_at_once(self.beginning_anew_at(offset))
 
     def advance_start(self, offset: int, high_watermark: int | None = None) -> None:
         """DeleteRecords: nothing below `offset` is read any more. OffsetOutOfRange above the high watermark."""

@@ -22,7 +22,7 @@ from typing import Final
 from ottla.model import TopicPartition
 from ottla.storage.errors import BadBatch, CorruptLog, DamagedIndex, StorageFault
 from ottla.storage.log.batch_walk import read_header
-from ottla.storage.log.indexes.indexed_file import LogContext
+from ottla.storage.log.indexes.segment_file import LogContext
 from ottla.storage.log.recent_batches import RecentBatches
 from ottla.storage.log.segment import Segment
 

@@ -48,6 +48,17 @@ def before_batch(staging: Staging, size: int, first_offset: int, last_offset: in
         _before_batch(staging, size, first_offset, last_offset, timestamp)
 
 
+def producers_at_hand(staging: Staging) -> ProducerStates:
+    """What producers have written, for a look before a batch is staged. Raises RollDue where a worker has to read it
+    first, and StorageFault where it cannot be read."""
+    memory = staging.producer_memory
+    if memory.loaded is None and not memory.knows_of_none and staging.rolls_apart:
+        if staging.roll_base is None:
+            staging.want_reading()
+        raise RollDue(staging.places.tp, staging.places.directory)
+    return memory.states
+
+
 def _before_batch(staging: Staging, size: int, first_offset: int, last_offset: int, timestamp: int) -> None:
     segment = staging.places.active
     if last_offset > OFFSET_MAX:

@@ -16,7 +16,8 @@ from ottla.storage.formats.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_IND
 from ottla.storage.log.batch_walk import read_header
 from ottla.storage.log.indexes import txn_index
 from ottla.storage.log.indexes.index_writes import BesideWrite
-from ottla.storage.log.indexes.indexed_file import UNKNOWN, CutTail, IndexedFile, LogContext
+from ottla.storage.log.indexes.indexed_file import UNKNOWN, CutTail, IndexedFile
+from ottla.storage.log.indexes.segment_file import LogContext
 from ottla.storage.log.indexes.txn_file import ENTRIES_A_PIECE, AbortedWrite, TxnIndexFile
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
 from ottla.storage.log.open_files import OpenFiles

@@ -20,9 +20,11 @@ from ottla.records.batch import (
     CONTROL,
     HEADER_SIZE,
     LOG_OVERHEAD,
+    LOW_ATTRIBUTES_AT,
     MAGIC,
     TRANSACTIONAL,
     BatchHeader,
+    header_fields,
 )
 from ottla.records.checksum import crc32c
 from ottla.records.compression import UNFOLDS_MAX
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 
 _UNPACK: Final = PLAIN_FIELDS.unpack_from
 _SEQUENCE: Final = SEQUENCE_FIELDS.unpack_from
+_PRODUCER: Final = header_fields("producer_id", "producer_epoch").unpack_from
 _PACK_STAMP: Final = STAMPED_FIELDS.pack_into
 
 
@@ -129,7 +132,8 @@ class Staging:
         self.config = config
         self._rules = rules_of(config)
         self._usual = usual_attributes(config)
-        self._usual_bits = sum(1 << attributes for attributes in self._usual)
+        # The same, and in transactions: a run has those of open ones only.
+        self._usual_bits = sum((1 << attributes) + (1 << (attributes | TRANSACTIONAL)) for attributes in self._usual)
         self._size_max = min(config.max_message_bytes, config.segment_bytes)
         self._future_ms = config.message_timestamp_after_max_ms
         self.roll_size = ALWAYS
@@ -224,15 +228,27 @@ class Staging:
         self.add_staged(records, first, last, timestamp, leader_epoch)
         return AppendResult(first, last, stamped, False, self.places.start_offset)
 
-    def stage_plain(self, records: memoryview, leader_epoch: int, now_ms: int) -> int:
+    def stage_in_transaction(self, records: memoryview, leader_epoch: int, now_ms: int) -> int:
+        """`stage_plain` for a batch that is plain but for its transaction, which its producer has open here."""
+        if len(records) < PLAIN_SIZE_MIN or not records[LOW_ATTRIBUTES_AT] & TRANSACTIONAL:
+            return -1
+        producers = self.producer_memory.loaded
+        if producers is None or not producers.has_open(*_PRODUCER(records)):
+            return -1
+        return self.stage_plain(records, leader_epoch, now_ms, TRANSACTIONAL)
+
+    def stage_plain(self, records: memoryview, leader_epoch: int, now_ms: int, transactional: int = 0) -> int:
         """Takes a producer's batch if there is nothing unusual about it, and returns its first offset.
 
-        -1, and the log is as it was, where `stage` is to look at it; raises what `stage` raises.
+        -1, and the log is as it was, where `stage` is to look at it; raises what `stage` raises. `transactional`: the
+        bit of batches in a transaction, of which this is one.
         """
         size = len(records)
         if size < PLAIN_SIZE_MIN:
             return -1
         base, length, magic, crc, attributes, delta, timestamp, producer_id, count, lead = _UNPACK(records)
+        if transactional:
+            attributes ^= transactional
         if (
             length + LOG_OVERHEAD != size
             or size > self._size_max
@@ -263,7 +279,10 @@ class Staging:
         if producer_id >= 0:
             producers = self.producer_memory.loaded or self.producer_memory.states
             epoch, sequence = _SEQUENCE(records)
-            known = producers.stage(producer_id, epoch, sequence, delta, first, timestamp, False, now_ms, Origin.CLIENT)
+            is_open = transactional != 0
+            known = producers.stage(
+                producer_id, epoch, sequence, delta, first, timestamp, is_open, now_ms, Origin.CLIENT
+            )
             if known is not None:
                 return -1
         if leader_epoch != self._leader_epoch:
@@ -297,10 +316,11 @@ class Staging:
         batches = run.stamp(first, leader_epoch)
         if run.idempotent:
             producers = self.producer_memory.states
-            for number, producer_id, epoch, sequence in run.producers():
+            for number, producer_id, epoch, sequence, is_open in run.producers():
                 _, offset, last, timestamp = batches[number]
                 producers.stage(
-                    producer_id, epoch, sequence, last - offset, offset, timestamp, False, now_ms, Origin.CLIENT
+                    *(producer_id, epoch, sequence, last - offset, offset, timestamp, is_open != 0, now_ms),
+                    Origin.CLIENT,
                 )
         self._batches += batches
         self._buffers.append(run.data())

@@ -101,8 +101,14 @@ class Mover:
             raise HistoryFault(f"elect a leader of {tp}: {error.name}")
 
     async def check(self, client: ClusterClient) -> str | None:
-        """Why replicas are not where they are to be; None where they are. Raises Unreachable."""
+        """Why replicas are not where they are to be, or not in sync; None where they are. Raises Unreachable."""
         answer: Any = await client.ask(MetadataRequest(topics=None), METADATA_VERSION)
+        for topic in answer.topics:
+            for one in topic.partitions:
+                if set(one.isr_nodes) != set(one.replica_nodes):
+                    # A replica that was refused its role is in no log that anybody compares.
+                    at = f"{topic.name}-{one.partition_index}"
+                    return f"{at} is on {sorted(one.replica_nodes)}, and in sync on {sorted(one.isr_nodes)}"
         found = {
             TopicPartition(topic.name, partition.partition_index): list(partition.replica_nodes)
             for topic in answer.topics

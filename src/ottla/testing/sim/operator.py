@@ -172,7 +172,8 @@ class Operator:
     # What the cluster says
 
     async def check(self, client: Routes, ignored: Container[str] = ()) -> None:
-        """Raises HistoryFault where the cluster does not hold exactly what was acknowledged."""
+        """Raises HistoryFault where the cluster does not hold exactly what was acknowledged; Unreachable where a leader
+        is being elected: a session may end behind the last fault, of a broker that was off the tree until then."""
         answer = await client.ask(MetadataRequest(topics=None), 12)
         found = {
             topic.name: topic
@@ -184,6 +185,8 @@ class Operator:
             raise HistoryFault(f"topics {sorted(found)}, and acknowledged were {sorted(self.topics)}")
         for name, topic in self.topics.items():
             told = found[name]
+            if any(p.error_code == ErrorCode.LEADER_NOT_AVAILABLE for p in told.partitions):
+                raise Unreachable(f"{name} is not served yet: {told}")
             if told.error_code != ErrorCode.NONE or any(p.error_code != ErrorCode.NONE for p in told.partitions):
                 raise HistoryFault(f"{name} is not served: {told}")
             if sorted(p.partition_index for p in told.partitions) != list(range(topic.partitions)):

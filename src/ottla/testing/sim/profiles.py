@@ -170,7 +170,20 @@ PROFILES: Final[Mapping[str, Profile]] = {
             pause_s=1.5,
             operator=0.5,
         ),
-        # Brokers are away while topics go and come again under their names.
-        Profile(name="recreated", faults={"kill": 3.0, "pause": 1.0, "kill_all": 0.2}, pause_s=1.5, operator=1.0),
+        # Brokers live, and are away while topics go and come again under their names: one that starts again looks at
+        # what it finds, one that comes back may take it for what it is asked for. Each is a replica of every topic.
+        Profile(
+            name="recreated",
+            brokers=(3,),
+            faults={"pause": 2.0, "isolate": 3.0, "off_the_tree": 1.0},
+            operator=1.0,
+            topics=1,
+            partitions=1,
+            producers=1,
+            plain_producers=0,
+            records=60,
+            readers=1,
+            members=0,
+        ),
     )
 }

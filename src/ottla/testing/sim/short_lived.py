@@ -1,7 +1,7 @@
 """Topics that come, are written to, grow and go beside the load; their names come again with other topics under them.
 
 Records are sent to a topic by its id, so that none can end in another topic of the same name. What was acknowledged
-under acks=all is there as long as the topic is.
+under acks=all is there as long as the topic is, and nothing else is that was sent to an earlier topic of its name.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class ShortLivedTopics:
         self._made = 0
         #: Acknowledged values by topic id and partition.
         self._written: dict[bytes, dict[int, set[bytes]]] = defaultdict(lambda: defaultdict(set))
+        #: All that was sent, with or without an answer, by topic id and partition.
+        self._sent: dict[bytes, dict[int, set[bytes]]] = defaultdict(lambda: defaultdict(set))
         #: How often what was done.
         self.events: Counter[str] = Counter()
 
@@ -76,6 +78,7 @@ class ShortLivedTopics:
     async def _append(self, tp: TopicPartition, topic_id: bytes) -> None:
         self._made += 1
         value = b"%s:%d" % (str(tp).encode(), self._made)
+        self._sent[topic_id][tp.partition].add(value)
         data = encode_batch([Record(0, self._clock.wall_ms(), None, value)])
         topic = TopicProduceData(
             topic_id=topic_id, partition_data=[PartitionProduceData(index=tp.partition, records=data)]
@@ -92,7 +95,9 @@ class ShortLivedTopics:
     async def check(self, reader: ClusterClient) -> None:
         """Raises HistoryFault, Unreachable and ReadFault."""
         for name, topic in self.operator.topics.items():
-            for partition, written in self._written[topic.id].items():
-                rows = await read_all(reader, TopicPartition(name, partition))
-                if missing := written - {value for _, value in rows}:
+            for partition in range(topic.partitions):
+                found = {value for _, value in await read_all(reader, TopicPartition(name, partition))}
+                if missing := self._written[topic.id][partition] - found:
                     raise HistoryFault(f"{name}-{partition}: acknowledged, and gone: {sorted(missing)[:3]}")
+                if strange := found - self._sent[topic.id][partition]:
+                    raise HistoryFault(f"{name}-{partition}: of an earlier topic of that name: {sorted(strange)[:3]}")

@@ -15,6 +15,7 @@ from ottla.app import assemble
 from ottla.broker.broker import Broker, StartFault
 from ottla.config import Config, ConfigError
 from ottla.coordination.errors import CoordinationError
+from ottla.handlers.calls.loading import load_all
 from ottla.ports.memory import SimulatedCrash, World
 from ottla.ports.memory.faults import Faults as DiskFaults
 from ottla.ports.memory.loop import cancel_all
@@ -42,6 +43,7 @@ class Simulation:
     """One world from one seed. It is a context manager: brokers' log lines go into its trace while it is open."""
 
     def __init__(self, seed: int) -> None:
+        load_all()
         self.seed = seed
         #: For choices of the scenario; those of the world come from generators of their own.
         self.random = Random(f"scenario {seed}")

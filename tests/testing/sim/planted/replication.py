@@ -6,7 +6,9 @@ from functools import partial
 from typing import Any
 
 import pytest
+from tests.storage.at_once import cut_to
 
+from ottla.handlers.calls.peer import FilePiece
 from ottla.handlers.fetch.reading import FetchReader
 from ottla.handlers.produce import handler, waiting
 from ottla.handlers.produce.answer import PartitionAnswer
@@ -35,7 +37,7 @@ def truncated_to_the_watermark(patch: Patch) -> None:
 
     def begun(follower: Follower, *arguments: Any, **options: Any) -> None:
         begin(follower, *arguments, **options)
-        follower.log.truncate_to(follower.high_watermark)
+        cut_to(follower.log, follower.high_watermark)
 
     patch.setattr(Follower, "__init__", begun)
 
@@ -58,6 +60,11 @@ def later_terms_taken(patch: Patch) -> None:
         return stage(log, records, now_ms, **options)
 
     patch.setattr(Log, "stage_replica", staged)
+
+
+def sent_by_former_leaders(patch: Patch) -> None:
+    """What was promised out of a log's file is sent from there although the log was cut since."""
+    patch.setattr(FilePiece, "may_have_changed", property(lambda _: False))
 
 
 def vouched_before_the_flush(patch: Patch) -> None:

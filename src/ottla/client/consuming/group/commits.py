@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from ottla.client.admin.group_results import CommittedOffset
-from ottla.client.consuming.group.coordinator import Coordinator
 from ottla.client.consuming.group.membership import POLLED_TOO_LATE, Membership
 from ottla.client.consuming.group.wire import NO_GENERATION
 from ottla.client.errors import (
@@ -26,6 +25,7 @@ from ottla.client.errors import (
 from ottla.client.settings import ConsumerSettings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.coordinator import Coordinator
 from ottla.model import NO_EPOCH, ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.offset_commit import (

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from ottla.client.consuming.group.coordinator import Coordinator
 from ottla.client.consuming.group.membership import Membership, MembershipState
 from ottla.client.errors import ClientClosed, KafkaError, error_of
 from ottla.client.settings import ConsumerSettings
 from ottla.client.wire.backoff import Backoff
+from ottla.client.wire.coordinator import Coordinator
 from ottla.model import ErrorCode
 from ottla.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from ottla.client.consuming.group.assignors.assignor import Assignor
-from ottla.client.consuming.group.coordinator import JOINS, Coordinator
 from ottla.client.consuming.group.heartbeats import Heartbeats
 from ottla.client.consuming.group.leading import Leading
 from ottla.client.consuming.group.membership import Membership
@@ -36,6 +35,7 @@ from ottla.client.errors import (
 from ottla.client.settings import ConsumerSettings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.connection import BrokerConnection
+from ottla.client.wire.coordinator import JOINS, Coordinator
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse

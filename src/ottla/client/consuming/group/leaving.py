@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from ottla.client.consuming.group.coordinator import Coordinator
 from ottla.client.errors import KafkaError
 from ottla.client.settings import ConsumerSettings
+from ottla.client.wire.coordinator import Coordinator
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 

@@ -19,7 +19,6 @@ from typing import Final
 from ottla.client.consuming.group.assignors.chosen import chosen_assignors
 from ottla.client.consuming.group.auto_commit import AutoCommit
 from ottla.client.consuming.group.commits import Commits
-from ottla.client.consuming.group.coordinator import Coordinator
 from ottla.client.consuming.group.heartbeats import Heartbeats
 from ottla.client.consuming.group.joining import JoinConversation, JoinResult
 from ottla.client.consuming.group.leading import Leading
@@ -37,6 +36,7 @@ from ottla.client.errors import AssignorFailed, FencedInstanceId, KafkaError
 from ottla.client.settings import ConsumerSettings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.coordinator import Coordinator
 from ottla.logs import logger
 from ottla.model import ErrorCode, TopicPartition
 

@@ -12,7 +12,6 @@ from typing import Final
 
 from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.consuming.assignment import AssignedPartition
-from ottla.client.consuming.group.coordinator import Coordinator
 from ottla.client.consuming.reading import RecordReading
 from ottla.client.consuming.resets import Resets
 from ottla.client.errors import ClientClosed, KafkaError, NoOffset, RequestTimedOut, error_of
@@ -20,6 +19,7 @@ from ottla.client.settings import ConsumerSettings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.connection import BrokerConnection
+from ottla.client.wire.coordinator import Coordinator
 from ottla.client.wire.leaders import by_topic
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey

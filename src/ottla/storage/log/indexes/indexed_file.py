@@ -7,38 +7,27 @@ segment that is never read holds no file open and no index in memory.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Final, NamedTuple, Self
 
-from ottla.ports import Disk, File
 from ottla.storage.errors import BadBatch, DamagedIndex
-from ottla.storage.formats.names import INDEX, LOG, TIME_INDEX, format_segment_file
+from ottla.storage.formats.names import INDEX, TIME_INDEX
 from ottla.storage.log.batch_walk import read_header, walk
+from ottla.storage.log.indexes.index_pieces import gone_through
 from ottla.storage.log.indexes.index_writes import BesideWrite, IndexWrite
 from ottla.storage.log.indexes.offset_index import ENTRY_SIZE, OffsetIndex
 from ottla.storage.log.indexes.offset_lookup import BatchPlace, IndexedBatches, place_of
+from ottla.storage.log.indexes.segment_file import LogContext, SegmentFile
 from ottla.storage.log.indexes.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
 from ottla.storage.log.indexes.time_index import TimeIndex
-from ottla.storage.log.open_files import OpenFiles
-
-Warn = Callable[[str], None]
-T = TypeVar("T")
 
 #: A timestamp that has not been looked for yet.
 UNKNOWN: Final = -2
+#: An index has 31 bits for an offset: Kafka has them with signs.
+RELATIVE_MAX: Final = 2**31 - 1
 #: An offset index may end so far before its log does, besides its interval: the interval may once have been another.
 TAIL_BYTES: Final = 1 << 20
-
-
-class LogContext(NamedTuple):
-    """What all segments of one log share."""
-
-    disk: Disk
-    directory: str
-    files: OpenFiles
-    index_interval_bytes: int
-    warn: Warn
 
 
 class CutTail(NamedTuple):
@@ -51,43 +40,19 @@ class CutTail(NamedTuple):
     max_timestamp_offset: int
 
 
-class IndexedFile:
+class IndexedFile(SegmentFile):
     __slots__ = (
         "_damage",
-        "_file",
+        "_made_to",
         "_max_timestamp",
         "_max_timestamp_offset",
-        "_noted",
         "_offsets",
         "_since_index",
         "_times",
-        "around",
-        "base_offset",
-        "next_suffix",
-        "sealed",
-        "size",
-        "suffix",
-        "synced",
-        "used",
     )
 
     def __init__(self, around: LogContext, base_offset: int, size: int, *, sealed: bool, suffix: str = "") -> None:
-        self.around = around
-        self.base_offset = base_offset
-        #: Behind the names of its files while the cleaner is not done with it.
-        self.suffix = suffix
-        #: What a worker is about to put in its place; None where none is.
-        self.next_suffix: str | None = None
-        #: Bytes of whole batches. The file may be longer only while an append goes on.
-        self.size = size
-        #: How many of them are known to be on the medium. synced <= size
-        self.synced = size
-        #: Never written to again.
-        self.sealed = sealed
-        self.used = False
-        #: Whether the bound on open files knows of this one.
-        self._noted = False
-        self._file: File | None = None
+        super().__init__(around, base_offset, size, sealed=sealed, suffix=suffix)
         self._offsets: OffsetIndex | None = None
         self._times: TimeIndex | None = None
         #: Bytes since the batch of the last index entry, that one included.
@@ -96,111 +61,24 @@ class IndexedFile:
         self._max_timestamp_offset = -1
         #: Where no index can be made of the log file, which is damaged there; None: nobody has met such a place.
         self._damage: BadBatch | None = None
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.base_offset} of {self.around.directory!r}, {self.size} bytes>"
-
-    def path(self, kind: str = LOG, suffix: str = "") -> str:
-        return f"{self.around.directory}/{format_segment_file(self.base_offset, kind, suffix or self.suffix)}"
-
-    # -- the file
-
-    @property
-    def file(self) -> File:
-        """The log file, opened where it is not; reading it does not move it to another place."""
-        self.used = True
-        return self._file or self._open_file()
-
-    def _open_file(self) -> File:
-        disk = self.around.disk
-        opens = disk.open_read_only if self.sealed else disk.open
-        self._file = file = self.found(LOG, opens)
-        self._note_open()
-        return file
-
-    def _note_open(self) -> None:
-        if not self._noted:
-            self._noted = True
-            self.around.files.opened(self)
-
-    @property
-    def open_file(self) -> File | None:
-        """The log file, if it is open."""
-        return self._file
+        #: Of a twin that has made the indexes anew: behind the offsets that they cover; -1 of all others.
+        self._made_to = -1
 
     @property
     def is_open(self) -> bool:
-        return self._file is not None or self._offsets is not None or self._times is not None
-
-    @property
-    def is_clean(self) -> bool:
-        return self.synced == self.size
+        return super().is_open or self._offsets is not None or self._times is not None
 
     def release_files(self) -> None:
-        self._noted = False
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
+        super().release_files()
         if self._offsets is not None and self._offsets.persisted == len(self._offsets) and self.sealed:
             self._offsets = None
         if self._times is not None and self._times.persisted == len(self._times) and self.sealed:
             self._times = None
 
-    def close(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
-
-    def goes_on_with(self, file: File) -> None:
-        """Its log file, opened anew; it takes the place of the one that is open."""
-        self.close()
-        self.used = True
-        self._file = file
-        self._note_open()
-
     def leave(self) -> None:
         """It is part of the log no more; what was opened stays readable to holders of a lease."""
         self.close()
         self._offsets = self._times = None
-
-    def keep_in(self, around: LogContext) -> None:
-        """From now on what surrounds it is this."""
-        self.around = around
-
-    def is_renamed_to(self, suffix: str) -> None:
-        """A worker gives its files this behind their names: until `named`, they have the one name or the other."""
-        self.next_suffix = suffix
-
-    def named(self, suffix: str) -> None:
-        """Its files have this behind their names by now."""
-        self.suffix, self.next_suffix = suffix, None
-
-    def found(self, kind: str, opens: Callable[[str], T]) -> T:
-        """What opens a file by its path; raises FileNotFoundError where there is none."""
-        later = self.next_suffix
-        if later is not None:
-            with suppress(FileNotFoundError):
-                return self.around.files.opening(lambda: opens(self.path(kind)))
-            path = f"{self.around.directory}/{format_segment_file(self.base_offset, kind, later)}"
-            return self.around.files.opening(lambda: opens(path))
-        return self.around.files.opening(lambda: opens(self.path(kind)))
-
-    # -- the medium
-
-    def note_synced(self, size: int) -> None:
-        """So many of its bytes are on the medium for certain."""
-        self.synced = max(self.synced, min(size, self.size))
-
-    def note_uncertain(self, position: int) -> None:
-        """What stands from `position` on may be in the system's memory only."""
-        self.synced = min(self.synced, position)
-
-    def end_at(self, position: int) -> None:
-        """Cuts the file where a batch begins, at a start, when nothing is known of what lies behind. It may block."""
-        self.file.truncate(position)
-        self.file.sync()
-        self.size = position
-        self.synced = 0
 
     # -- indexes
 
@@ -275,17 +153,34 @@ class IndexedFile:
         self.around.warn(reason)
         index = self.forget_indexes()
         try:
-            for position, header in walk(self.file, 0, self.size):
-                self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
+            next_offset = self._go_through(index)
         except BadBatch as damage:
             self._damage = damage
             self._offsets, self._times, self._since_index, self._max_timestamp, self._max_timestamp_offset = before
             raise
+        self._made_to = next_offset
         if self.sealed and self.next_suffix is None:
             # In vain on a full disk; the one in memory serves all the same.
             with suppress(OSError):
                 self.write_indexes()
         return index
+
+    def _go_through(self, index: OffsetIndex) -> int:
+        """Adds all batches to indexes that are empty; returns the offset behind the last. Raises BadBatch."""
+        times = self._times
+        assert times is not None
+        interval = self.around.index_interval_bytes
+        begun = gone_through(self.file, self.size, self.base_offset, interval, index, times)
+        start, next_offset, self._since_index, self._max_timestamp, self._max_timestamp_offset = begun
+        for position, header in walk(self.file, start, self.size):
+            if not next_offset <= header.base_offset <= header.last_offset <= self.base_offset + RELATIVE_MAX:
+                raise BadBatch(
+                    position,
+                    f"its offsets {header.base_offset} to {header.last_offset} cannot follow {next_offset - 1}",
+                )
+            self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
+            next_offset = header.next_offset
+        return next_offset
 
     def load_indexes(self) -> OffsetIndex:
         """Both as they are on disk, for recovery; raises DamagedIndex."""
@@ -305,11 +200,22 @@ class IndexedFile:
 
     # -- what workers do
 
+    def follow(self, other: Self) -> None:
+        """Of a twin, before its worker begins: the other's indexes, which another worker may have made anew by now."""
+        if other._offsets is not None and self.size <= other.size:
+            self._offsets, self._times = other._offsets, other._times
+        self._damage = self._damage or other._damage
+
     def adopt(self, twin: Self) -> None:
-        """Takes over what a worker has loaded for it, where nobody has loaded it here meanwhile."""
-        if self.size != twin.size:
+        """Takes over what a worker has loaded for it, where nobody has loaded it here meanwhile. It was not cut since
+        the twin was made, but may have been written to."""
+        if self.size < twin.size:
             return
         self._damage = self._damage or twin._damage
+        if self._offsets is not None and twin._made_to >= 0:
+            self._take_over(twin)
+        if self.size != twin.size:
+            return
         if self._offsets is None and twin._offsets is not None:
             self._offsets, self._since_index = twin._offsets, twin._since_index
         if self._times is None and twin._times is not None:
@@ -321,6 +227,23 @@ class IndexedFile:
         if self.is_open:
             self.used = True
             self._note_open()
+
+    def _take_over(self, twin: Self) -> None:
+        """The indexes that a worker has made anew; of what was written since it began, the entries are here."""
+        offsets, times, old = twin._offsets, twin._times, self._times or TimeIndex()
+        assert offsets is not None
+        assert times is not None
+        assert self._offsets is not None
+        behind = bisect_left(self._offsets.positions, twin.size)
+        for relative, position in zip(self._offsets.offsets[behind:], self._offsets.positions[behind:], strict=True):
+            offsets.append(relative, position)
+        behind = bisect_left(old.offsets, twin._made_to - self.base_offset)
+        for timestamp, relative in zip(old.timestamps[behind:], old.offsets[behind:], strict=True):
+            times.append_if_later(timestamp, relative)
+        if self._max_timestamp_offset < twin._made_to or self._max_timestamp <= twin._max_timestamp:
+            self._max_timestamp, self._max_timestamp_offset = twin._max_timestamp, twin._max_timestamp_offset
+        self._offsets, self._times = offsets, times
+        self._since_index = self.size - (offsets.positions[-1] if offsets.positions else 0)
 
     def tail_before(self, position: int, end_offset: int) -> CutTail:
         """What stands behind the last index entry, were the file cut at `position`, where `end_offset` begins."""
@@ -436,11 +359,10 @@ class IndexedFile:
         for write in writes:
             if not isinstance(write, IndexWrite):
                 continue
-            end = write.position + len(write.data)
             if write.path == self.path(INDEX) and self._offsets is not None:
-                self._offsets.persisted = max(self._offsets.persisted, min(end // ENTRY_SIZE, len(self._offsets)))
+                _note_written(self._offsets, ENTRY_SIZE, write)
             elif write.path == self.path(TIME_INDEX) and self._times is not None:
-                self._times.persisted = max(self._times.persisted, min(end // TIME_ENTRY_SIZE, len(self._times)))
+                _note_written(self._times, TIME_ENTRY_SIZE, write)
 
     def write_beside(self, kind: str, data: bytes, position: int) -> None:
         self.write_at(self.path(kind), data, position)
@@ -474,14 +396,15 @@ class IndexedFile:
         return any(self._file.is_cold(size, position) for position, size in self.read_by_locate(offset))
 
     def locate_unmended(self, offset: int) -> BatchPlace | None:
-        """As `locate` with the indexes in memory, for a caller that must not wait while damaged ones are made anew:
-        those of a sealed segment are let go of, for a worker to do that. Raises DamagedIndex and BadBatch."""
+        """As `locate` with the indexes in memory, for a caller that must not wait while damaged ones are made anew: a
+        worker does that. Those of a sealed segment are let go of. Raises DamagedIndex and BadBatch."""
         try:
             return self._indexed(self.offsets).find(offset)
         except DamagedIndex:
-            if self._damage is not None or not self.sealed:
+            if self._damage is not None:
                 return self.locate(offset)
-            self._offsets = self._times = None
+            if self.sealed:
+                self._offsets = self._times = None
             raise
 
     def read_by_locate(self, offset: int) -> list[tuple[int, int]]:
@@ -511,3 +434,10 @@ class IndexedFile:
                 else:
                     self._max_timestamp = self._max_timestamp_offset = -1
         return self._max_timestamp, self._max_timestamp_offset
+
+
+def _note_written(index: OffsetIndex | TimeIndex, entry_size: int, write: IndexWrite) -> None:
+    """One that was made anew meanwhile has nothing in the file yet: what was written was of another."""
+    if write.position <= index.persisted * entry_size:
+        end = write.position + len(write.data)
+        index.persisted = max(index.persisted, min(end // entry_size, len(index)))

@@ -43,8 +43,9 @@ class OffsetIndex:
 
     def append(self, relative_offset: int, position: int) -> None:
         assert not self.offsets or (relative_offset > self.offsets[-1] and position > self.positions[-1])
-        self.offsets.append(relative_offset)
+        # A worker may look into it meanwhile: it finds an entry by its offset, and then takes its position.
         self.positions.append(position)
+        self.offsets.append(relative_offset)
 
     def floor(self, relative_offset: int) -> int:
         """The number of the last entry at or below the offset; -1 where there is none."""

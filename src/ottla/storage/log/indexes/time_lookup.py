@@ -17,7 +17,7 @@ from ottla.ports import File
 from ottla.records.batch import HEADER_SIZE, NO_TIMESTAMP, BatchHeader
 from ottla.records.errors import RecordError
 from ottla.records.walk import WalkAllowance, WalkTooLong, find_latest, find_time
-from ottla.storage.errors import BadBatch
+from ottla.storage.errors import BadBatch, DamagedIndex
 from ottla.storage.log.append import IN_THE_LOOP
 from ottla.storage.log.batch_walk import CHUNK_BYTES, read_header, walk
 from ottla.storage.log.indexes.offset_lookup import BatchPlace
@@ -32,6 +32,8 @@ HEADERS_AT_ONCE: Final = 2000
 SEGMENTS_AT_ONCE: Final = 16
 #: Read by a worker at once, where a walk meets what is not in memory.
 WARMED_BYTES: Final = 256 * 1024
+#: Of one look-up where a batch lies: the index, and the one that was made anew since that was damaged.
+_LOOKS_MAX: Final = 2
 #: What opening a batch costs, in records of the allowance: a look-up opens twenty at most before it goes elsewhere.
 _RECORDS_A_BATCH: Final = 50
 
@@ -67,29 +69,6 @@ LookupStep = LookupPause | Elsewhere | FromDisk
 Lookup = Generator[LookupStep, "tuple[int, int] | None", TimestampOffset | None]
 
 
-def at_once(lookup: Lookup) -> TimestampOffset | None:
-    """Drives a look-up in place, however long that takes."""
-    try:
-        step = next(lookup)
-        while True:
-            if isinstance(step, LookupPause):
-                step = lookup.send(None)
-                continue
-            if isinstance(step, FromDisk):
-                step.work()
-                step = lookup.send(None)
-                continue
-            try:
-                result = step.work(*step.arguments())
-            except RecordError as error:
-                step = lookup.throw(error)
-            else:
-                step = lookup.send(result)
-    except StopIteration as end:
-        found: TimestampOffset | None = end.value
-        return found
-
-
 def first_at_or_after(log: Log, timestamp: int, limit_offset: int) -> Lookup:
     """The first record below `limit_offset` whose timestamp is at least this."""
     for number, segment in enumerate(_segments(log), 1):
@@ -117,14 +96,27 @@ def _loaded(log: Log, segment: Segment) -> Generator[LookupStep, tuple[int, int]
     if segment.is_loaded or not log.staging.rolls_apart or segment not in log.places:
         return
     twin = segment.twin()
+    yield from _adopted(log, segment, twin, twin.load)
+
+
+def _adopted(
+    log: Log, segment: Segment, twin: Segment, work: Callable[[], object]
+) -> Generator[LookupStep, tuple[int, int] | None, bool]:
+    """Has a worker do this with a twin, and the segment take over what it has found; False where the log was cut
+    meanwhile, or has lost the segment."""
+    generation = log.durability.generation
+    damage: BadBatch | None = None
     try:
-        yield FromDisk(twin.load)
-        if segment in log.places:
-            segment.adopt(twin)
-    except BadBatch:
-        if segment in log.places:
-            segment.adopt(twin)  # what it has found damaged, so that nobody goes through all of it again
-        raise
+        try:
+            yield FromDisk(work)
+        except BadBatch as bad:
+            damage = bad
+        is_same = segment in log.places and log.durability.generation == generation
+        if is_same:
+            segment.adopt(twin)  # also what it has found damaged, so that nobody goes through all of it again
+        if damage is not None:
+            raise damage
+        return is_same
     finally:
         twin.close()
 
@@ -142,13 +134,27 @@ def _located(
     file = segment.file
     file.lease()
     try:
-        for position, size in segment.read_by_locate(offset):
-            yield from _warm(file, position, size)
-            if segment not in log.places:
+        for _ in range(_LOOKS_MAX):
+            for position, size in segment.read_by_locate(offset):
+                yield from _warm(file, position, size)
+                if segment not in log.places:
+                    return None
+            try:
+                return segment.locate_unmended(offset)
+            except DamagedIndex:
+                twin = segment.twin()
+            if not (yield from _adopted(log, segment, twin, partial(_look, twin, segment, offset))):
                 return None
-        return segment.locate(offset)
     finally:
         file.release()
+    return None
+
+
+def _look(twin: Segment, segment: Segment, offset: int) -> None:
+    """By a worker: it makes the indexes anew, where nobody else has done it."""
+    twin.follow(segment)
+    twin.load()
+    twin.locate(offset)
 
 
 class _WarmAhead:

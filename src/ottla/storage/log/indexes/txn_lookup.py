@@ -34,13 +34,6 @@ def as_answered(entries: Iterable[AbortedTransaction]) -> list[tuple[int, int]]:
     return [(entry.producer_id, entry.first_offset) for entry in entries]
 
 
-def overlapping_slice(log: Log, first: int, piece: Slice, last_exclusive: int) -> list[tuple[int, int]]:
-    """Those that overlap what was read at `first`, and few others: not all up to `last_exclusive`, of which there may
-    be a hundred thousand, with each fetch of a reader that catches up."""
-    end = range_of(log, first, piece, last_exclusive)
-    return [] if end is None else overlapping(log, first, end)
-
-
 def range_of(log: Log, first: int, piece: Slice, last_exclusive: int) -> int | None:
     """Up to where they are looked for; None where there are none."""
     number = max(bisect_right(log.places.bases, first) - 1, 0)

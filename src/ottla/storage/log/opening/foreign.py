@@ -21,7 +21,7 @@ from ottla.records.batch import OFFSET_MAX
 from ottla.storage.errors import BadBatch
 from ottla.storage.formats.names import INDEX, LOG, TIME_INDEX, TXN_INDEX, format_segment_file
 from ottla.storage.log.batch_walk import walk
-from ottla.storage.log.indexes.indexed_file import LogContext
+from ottla.storage.log.indexes.segment_file import LogContext
 from ottla.storage.log.segment import Segment
 
 FOREIGN: Final = ".foreign"

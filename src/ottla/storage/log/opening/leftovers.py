@@ -31,7 +31,7 @@ from ottla.storage.formats.names import (
     format_segment_file,
     parse_segment_file,
 )
-from ottla.storage.log.indexes.indexed_file import LogContext
+from ottla.storage.log.indexes.segment_file import LogContext
 from ottla.storage.log.opening.foreign import end_of, floor_of, set_aside
 from ottla.storage.log.opening.swaps import Fate, FolderContents, judged
 

@@ -17,8 +17,8 @@ from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import INDEX, LOG, format_segment_file
 from ottla.storage.log.batch_walk import CHUNK_BYTES, read_header, walk
 from ottla.storage.log.epochs import EpochCache
-from ottla.storage.log.indexes.indexed_file import LogContext
 from ottla.storage.log.indexes.offset_index import ENTRY_SIZE, SIGNED_ENTRY
+from ottla.storage.log.indexes.segment_file import LogContext
 from ottla.storage.log.open_files import OpenFiles
 from ottla.storage.log.opening.foreign import KnownExtent, own_segments
 from ottla.storage.log.opening.leftovers import Contents, remnants, remove_segment, sweep, tidy

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ottla.config import LogConfig
 from ottla.model import TopicPartition
 from ottla.ports import Disk
-from ottla.storage.log.indexes.indexed_file import LogContext
+from ottla.storage.log.indexes.segment_file import LogContext
 from ottla.storage.log.log import Log
 from ottla.storage.log.open_files import OpenFiles
 from ottla.storage.log.opening.loading import begin, load

@@ -22,7 +22,7 @@ from ottla.records.checksum import crc32c
 from ottla.storage.errors import BadBatch, CorruptLog
 from ottla.storage.formats.names import DELETED, LOG, SWAP, format_segment_file
 from ottla.storage.log.batch_walk import walk
-from ottla.storage.log.indexes.indexed_file import LogContext
+from ottla.storage.log.indexes.segment_file import LogContext
 
 #: What the cleaner keeps of a batch: where it begins, how far it goes, and whose it is.
 _Identity = tuple[int, int, int, int, int, int]

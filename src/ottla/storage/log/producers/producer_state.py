@@ -21,12 +21,15 @@ from ottla.storage.formats.producer_snapshot import ProducerEntry
 from ottla.storage.log.append import Origin
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
 from ottla.storage.log.producers.overlay import Overlay
+from ottla.storage.log.producers.verifying import Verification, Verifications
 
 #: Sequence numbers run to this and go on at 0.
 SEQUENCE_MAX: Final = 2**31 - 1
 #: A client has at most five batches in flight.
 BATCHES_KEPT: Final = 5
 NO_TRANSACTION: Final = -1
+#: Epochs are 16-bit numbers.
+EPOCH_MAX: Final = 2**15 - 1
 #: Producers whose last batch is looked up in one piece, which takes about a millisecond.
 _LISTED_AT_ONCE: Final = 2_000
 #: New producers that are remembered while the disk is full; beyond it the oldest is forgotten.
@@ -76,7 +79,7 @@ class Marker(NamedTuple):
 
 
 class ProducerStates:
-    __slots__ = ("_decided", "_decided_kept", "_known", "_open", "_tp", "_undo", "_unwritten")
+    __slots__ = ("_decided", "_decided_kept", "_known", "_open", "_tp", "_undo", "_unwritten", "_verifications")
 
     def __init__(self, tp: TopicPartition) -> None:
         self._tp = tp
@@ -93,6 +96,8 @@ class ProducerStates:
         #: Epoch and sequence of the first batch of a producer, where the disk had no room for it. A client has others
         #: in flight behind it: without this they would pass for the beginning, and the first one for a gap.
         self._unwritten: dict[int, tuple[int, int]] = {}
+        #: Of transactions that have nothing here yet. Not on disk: whoever asked is gone after a start.
+        self._verifications = Verifications()
 
     def __len__(self) -> int:
         return len(self._known)
@@ -129,7 +134,8 @@ class ProducerStates:
             elif origin is Origin.CLIENT and base_sequence != ((batches[-1][0] + 1) & SEQUENCE_MAX if batches else 0):
                 return self._repeated(producer_id, batches, base_sequence, last_sequence, first_offset)
             if transactional:
-                begun = begun if begun >= 0 else first_offset
+                if begun < 0:
+                    begun = first_offset
             elif begun >= 0 and origin is not Origin.REPLICATION:
                 raise AppendRefused(
                     ErrorCode.INVALID_TXN_STATE,
@@ -138,27 +144,54 @@ class ProducerStates:
                 )
             kept = (*batches[1 - BATCHES_KEPT :], batch)
             new = tuple.__new__(KnownProducer, (epoch, coordinator_epoch, timestamp, begun, kept, now_ms))
+        if begun == first_offset and transactional and origin is Origin.CLIENT:
+            self._check_first(producer_id, known, epoch, base_sequence, first_offset)
         if producer_id not in self._undo:
             self._undo[producer_id] = known
         if begun == first_offset and transactional:
             self._open[producer_id] = first_offset
+            self._verifications.end(producer_id)
         self._known[producer_id] = new
         return None
 
-    def are_next(self, batches: Iterable[tuple[int, int, int, int]]) -> bool:
+    def are_next(self, batches: Iterable[tuple[int, int, int, int, int]]) -> bool:
         """Whether each batch goes on where its producer, by id, epoch and sequence, has ended; `stage` then takes them.
 
-        The first number of each is the caller's own. False also where a producer has two, or a transaction is open.
+        The first number of each is the caller's own; the last is 1 in a transaction, which is to be open, and 0 outside
+        of any, where none is. False also where a producer has two.
         """
         seen: set[int] = set()
-        for _, producer_id, epoch, sequence in batches:
+        for _, producer_id, epoch, sequence, is_open in batches:
             known = self._known.get(producer_id)
-            if known is None or producer_id in seen or known.epoch != epoch or known.first_offset_open >= 0:
+            if known is None or producer_id in seen or known.epoch != epoch:
+                return False
+            if (known.first_offset_open >= 0) != (is_open != 0):
                 return False
             if not known.batches or sequence != (known.batches[-1].last_sequence + 1) & SEQUENCE_MAX:
                 return False
             seen.add(producer_id)
         return True
+
+    def _check_first(
+        self, producer_id: int, known: KnownProducer | None, epoch: int, base_sequence: int, offset: int
+    ) -> None:
+        """Of a transaction: an earlier batch of it may have been refused, which its producer sends again."""
+        verification = self._verifications.of(producer_id)
+        if verification is None or verification.epoch != epoch:
+            return
+        if verification.begins_at_zero and base_sequence and (known is None or not known.batches):
+            raise AppendRefused(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Invalid sequence number for producer {producer_id} at offset {offset} in partition {self._tp}: "
+                f"{base_sequence} (incoming seq. number). Expected sequence 0 for transactions v2 idempotent producer "
+                f"with no existing state.",
+            )
+        if base_sequence > verification.first_sequence:
+            raise AppendRefused(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order sequence number for producer {producer_id} at offset {offset} in partition {self._tp}: "
+                f"{base_sequence} (incoming seq. number), {verification.first_sequence} (earliest seen sequence)",
+            )
 
     def _check_beginning(self, producer_id: int, epoch: int, base_sequence: int, offset: int) -> None:
         unwritten = self._unwritten.get(producer_id)
@@ -207,8 +240,9 @@ class ProducerStates:
     ) -> AbortedTransaction | None:
         """Takes the marker that ends a producer's transaction; the entry for the index where it aborts one."""
         known = self._known.get(producer_id)
-        if known is not None and origin is not Origin.REPLICATION:
-            self._check_marker(producer_id, known, epoch, marker, offset)
+        if origin is not Origin.REPLICATION:
+            self.check_marker(producer_id, epoch, marker.coordinator_epoch, offset)
+        self._verifications.end(producer_id)
         batches = known.batches if known is not None and known.epoch == epoch else ()
         if producer_id not in self._undo:
             self._undo[producer_id] = known
@@ -225,19 +259,51 @@ class ProducerStates:
         stable = next(iter(self._open.values()), offset + 1)
         return AbortedTransaction(producer_id, begun, offset, stable)
 
-    def _check_marker(self, producer_id: int, known: KnownProducer, epoch: int, marker: Marker, offset: int) -> None:
-        if epoch < known.epoch:
+    def check_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, *, is_bumped: bool = False
+    ) -> None:
+        """Raises AppendRefused. `is_bumped`: the marker has a later epoch than its transaction, as of version 2."""
+        known = self._known.get(producer_id)
+        if known is None:
+            return
+        # One that has come already may come again; and behind the last epoch there is none.
+        is_early = is_bumped and epoch == known.epoch and known.first_offset_open >= 0 and epoch != EPOCH_MAX
+        if epoch < known.epoch or is_early:
             raise AppendRefused(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"Epoch of producer {producer_id} at offset {offset} in {self._tp} is {epoch}, which is smaller than "
-                f"the last seen epoch {known.epoch}",
+                f"Epoch of producer {producer_id} at offset {offset} in {self._tp} is {epoch}, which is "
+                f"{'<=' if is_bumped else '<'} the last seen epoch {known.epoch}",
             )
-        if marker.coordinator_epoch < known.coordinator_epoch:
+        if coordinator_epoch < known.coordinator_epoch:
             raise AppendRefused(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                 f"Invalid coordinator epoch for producerId {producer_id} at offset {offset} in partition {self._tp}: "
-                f"{marker.coordinator_epoch} (zombie), {known.coordinator_epoch} (current)",
+                f"{coordinator_epoch} (zombie), {known.coordinator_epoch} (current)",
             )
+
+    # -- transactions that their coordinators are asked about
+
+    def of(self, producer_id: int) -> KnownProducer | None:
+        return self._known.get(producer_id)
+
+    def has_open(self, producer_id: int, epoch: int) -> bool:
+        """Whether a transaction of this epoch has batches here, and no marker yet."""
+        known = self._known.get(producer_id)
+        return known is not None and known.first_offset_open >= 0 and known.epoch == epoch
+
+    def begin_verifying(
+        self, producer_id: int, epoch: int, sequence: int, *, begins_at_zero: bool = False
+    ) -> Verification:
+        """`begins_at_zero`: the producer has an epoch for each transaction, and so begins to count anew in each."""
+        return self._verifications.begin(producer_id, epoch, sequence, begins_at_zero=begins_at_zero)
+
+    def forget_verifying(self, producer_id: int) -> None:
+        """A marker of it is about to come."""
+        self._verifications.end(producer_id)
+
+    def is_verified(self, producer_id: int, epoch: int, verification: Verification) -> bool:
+        """Whether neither a marker nor a batch has come since the question."""
+        return self._verifications.of(producer_id) is verification or self.has_open(producer_id, epoch)
 
     @property
     def staged(self) -> bool:
@@ -322,6 +388,7 @@ class ProducerStates:
         self._undo.clear()
         self._decided.clear()
         self._decided_kept = 0
+        self._verifications.clear()
 
     def last_batches(self) -> Iterator[list[tuple[int, int, int]]]:
         """Of each producer its id, its epoch and the last offset of its last batch, -1 where only a marker is known.

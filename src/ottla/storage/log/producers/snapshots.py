@@ -19,7 +19,7 @@ from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import SNAPSHOT, format_segment_file
 from ottla.storage.formats.producer_snapshot import HEAD_SIZE, Encoder
 from ottla.storage.log.batch_walk import walk
-from ottla.storage.log.indexes.indexed_file import LogContext
+from ottla.storage.log.indexes.segment_file import LogContext
 from ottla.storage.log.markers import apply_written
 from ottla.storage.log.producers.producer_state import KnownProducer, ProducerStates, entries_of
 from ottla.storage.log.producers.recall import recall

@@ -1,4 +1,4 @@
-"""The broker that coordinates a group: looked up, asked, and looked up again where it has moved."""
+"""The broker that coordinates a group or a transactional id: looked up, and looked up again where it has moved."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.connection import BrokerConnection
 from ottla.client.wire.connections import CONTROL
-from ottla.client.wire.coordinators import coordinators
+from ottla.client.wire.coordinators import GROUP, coordinators
 from ottla.model import ErrorCode
 
 #: JoinGroup waits for all members, and a broker serves a connection's requests in their order: without a lane of its
 #: own, it would keep heartbeats and commits waiting.
 JOINS: Final = 2
-#: The group's partition has another leader, or none, or is still being read.
+#: The partition that it is kept in has another leader, or none, or is still being read.
 MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 #: A cluster's first group has its offsets topic made, which takes some milliseconds: asked again soon at first.
 _FIRST_PAUSE_MS: Final = 10
 
 
 class Coordinator:
-    def __init__(self, cluster: Cluster, group_id: str) -> None:
+    def __init__(self, cluster: Cluster, key: str, key_type: int = GROUP) -> None:
         self._cluster = cluster
-        self._group_id = group_id
+        #: The group's id, or the transactional one.
+        self._key = key
+        self._key_type = key_type
         settings = cluster.settings
         self._backoff = Backoff(
             min(_FIRST_PAUSE_MS, settings.retry_backoff_ms), settings.retry_backoff_max_ms, cluster.world.entropy
@@ -68,10 +70,10 @@ class Coordinator:
             self._cluster.request_update()  # at the same time: both are needed
         while True:
             try:
-                found, errors = await coordinators(self._cluster, [self._group_id])
+                found, errors = await coordinators(self._cluster, [self._key], self._key_type)
                 if not errors:
                     return next(iter(found))
-                raise errors[self._group_id]
+                raise errors[self._key]
             except KafkaError as error:
                 if not error.retriable:
                     raise
@@ -84,7 +86,7 @@ class Coordinator:
             self.node_id = task.result()
 
     def forget(self, node_id: int | None = None) -> None:
-        """This broker does not coordinate the group any more; None: whichever broker it was."""
+        """This broker does not coordinate it any more; None: whichever broker it was."""
         if node_id is None or node_id == self.node_id:
             self.node_id = None
 

@@ -1,0 +1,1 @@
+"""`ottla txn`: which transactions there are, what they wait for, and an end for those that nobody will end."""

@@ -1,0 +1,312 @@
+"""Questions about transactions to their coordinators, before a transaction's first batch in a partition (KIP-890).
+
+Clients up to Produce 11 and TxnOffsetCommit 4 have added the partition themselves, and the coordinator is asked whether
+it is there. Later ones leave it to the partition's leader to add it. Either way no batch is written of a transaction
+that its coordinator does not know to be ongoing, since nobody would end that.
+
+    ask ─▶ in the line of the coordinator's broker ─end of the round─▶ asked ─▶ answered: the future has a code
+                 ▲                                                       └ CONCURRENT_TRANSACTIONS, where it adds ─┐
+                 └──────────── after a pause, for a while: the transaction before it is about to end ◀─────────────┘
+
+Questions of one round go together. To another broker one request is under way at a time, with all that came since the
+last one; this broker's own coordinator is called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla import logs
+from ottla.config.slices import TransactionsConfig
+from ottla.coordinators.caller import Now
+from ottla.metadata import MetadataCache
+from ottla.model import NO_BROKER, TRANSACTION_TOPIC, BrokerId, ErrorCode, TopicPartition
+from ottla.ports import Clock
+from ottla.protocol.generated.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from ottla.replication.round import Participant, Round
+from ottla.steps import is_stray
+from ottla.transactions.asked import ProducerPartitions
+
+if TYPE_CHECKING:
+    from ottla.interbroker.links import BrokerLinks
+    from ottla.transactions.coordinator import TransactionCoordinator
+
+log_event = logs.logger("handlers")
+
+#: In one request to another broker.
+QUESTIONS_A_REQUEST_MAX: Final = 1_000
+#: Of all requests that wait; what comes beyond is refused for now, which clients try again after.
+QUESTIONS_MAX: Final = 100_000
+#: How long another broker may take over an answer: then it is asked again by the client that tries again.
+ANSWER_MS_MAX: Final = 5_000
+
+#: AddPartitionsToTxn: the first with many transactions, and the newest.
+_BATCHED_SINCE: Final = 4
+_NEWEST: Final = 5
+#: A request that adds partitions for its client is of one that has an epoch for each transaction.
+_ADDING_CLIENT: Final = 2
+
+#: What the answers of coordinators are to those who write.
+_AS_TO_WRITERS: Final = {
+    ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: ErrorCode.INVALID_TXN_STATE,
+}
+
+
+class TransactionQuestion(NamedTuple):
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    tp: TopicPartition
+    #: Whether the partition is to be added. Else it is asked whether it was.
+    adds: bool
+
+
+class _Asked:
+    __slots__ = ("future", "question", "until_ms")
+
+    def __init__(self, question: TransactionQuestion, future: asyncio.Future[ErrorCode], until_ms: int) -> None:
+        self.question = question
+        self.future = future
+        #: For so long it is asked again where the transaction before it has not ended yet.
+        self.until_ms = until_ms
+
+
+#: Questions about one producer's transaction, all alike but for their partitions.
+_Group = list[_Asked]
+
+
+class TransactionQuestions(Participant):
+    def __init__(
+        self,
+        broker_id: BrokerId,
+        metadata: MetadataCache,
+        clock: Clock,
+        this_round: Round,
+        settings: Callable[[], TransactionsConfig],
+        coordinator: Callable[[], TransactionCoordinator],
+        links: Callable[[], BrokerLinks],
+    ) -> None:
+        """`coordinator` and `links` are made when they are first needed."""
+        self._broker_id = broker_id
+        self._metadata = metadata
+        self._clock = clock
+        self._round = this_round
+        self._settings = settings
+        self._coordinator = coordinator
+        self._links = links
+        #: By the broker that is asked.
+        self._lines: dict[BrokerId, deque[_Asked]] = {}
+        #: One for each broker that is being asked.
+        self._tasks: dict[BrokerId, asyncio.Task[None]] = {}
+        self._count = 0
+        self._closed = False
+
+    @property
+    def verifies(self) -> bool:
+        """Whether clients that have added their partitions are to have done so."""
+        return self._settings().partition_verification
+
+    def close(self) -> None:
+        self._closed = True
+        for task in list(self._tasks.values()):
+            task.cancel()
+        for line in self._lines.values():
+            while line:
+                self._end(line.popleft(), ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def answer_now(self, question: TransactionQuestion) -> ErrorCode | None:
+        """The answer where this broker's coordinator has it without waiting for anything; else it is to be asked."""
+        if question.adds or self._broker_of(question.transactional_id) != self._broker_id:
+            return None
+        found = self._coordinator().verify_partitions(_of_producer(question, [question.tp]))
+        return _to_writer(found[question.tp])
+
+    def ask(self, question: TransactionQuestion) -> asyncio.Future[ErrorCode]:
+        """NONE where the partition is in the transaction, which is ongoing."""
+        future: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+        asked = _Asked(question, future, self._clock.monotonic_ms() + self._settings().add_partitions_retry_ms_max)
+        self._count += 1
+        if self._count > QUESTIONS_MAX:
+            self._end(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        else:
+            self._line_up(asked)
+        return future
+
+    # -- lines
+
+    def _broker_of(self, transactional_id: str) -> BrokerId:
+        partition = self._coordinator().partition_for(transactional_id)
+        state = self._metadata.partition(TRANSACTION_TOPIC, partition)
+        return NO_BROKER if state is None else state.leader
+
+    def _line_up(self, asked: _Asked) -> None:
+        broker = self._broker_of(asked.question.transactional_id)
+        if broker == NO_BROKER or self._closed:
+            self._end(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
+        self._lines.setdefault(broker, deque()).append(asked)
+        self._round.soon()
+
+    def stage(self) -> None:
+        """At the end of a round, before journals: this broker's coordinator may write into one of them."""
+        if self._lines:
+            for broker in list(self._lines):
+                self._serve(broker)
+
+    def failed(self, fault: Exception) -> None:
+        """Those that wait are asked in the next round."""
+
+    def _serve(self, broker: BrokerId) -> None:
+        if broker == self._broker_id:
+            line = self._lines.pop(broker)
+            while line:
+                for group in _taken(line):
+                    self._ask_here(group)
+        elif broker not in self._tasks:
+            name = f"questions about transactions to broker {broker}"
+            task = asyncio.get_running_loop().create_task(self._ask_all_there(broker), name=name)
+            self._tasks[broker] = task
+            task.add_done_callback(lambda _: self._tasks.pop(broker, None))
+
+    # -- asking
+
+    def _ask_here(self, group: _Group) -> None:
+        question = group[0].question
+        wanted = _of_producer(question, [asked.question.tp for asked in group])
+        try:
+            if question.adds:
+                now = Now(self._clock.wall_ms(), self._clock.monotonic_ms())
+                self._coordinator().add_partitions(now, wanted, _ADDING_CLIENT, partial(self._answered_all, group))
+            else:
+                found = self._coordinator().verify_partitions(wanted)
+                for asked in group:
+                    self._answered(asked, found[asked.question.tp])
+        except Exception as fault:
+            log_event.error("a transaction could not be asked about", error="".join(traceback.format_exception(fault)))
+            self._answered_all([asked for asked in group if not asked.future.done()], ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    async def _ask_all_there(self, broker: BrokerId) -> None:
+        while line := self._lines.pop(broker, None):
+            while line:
+                await self._ask_there(broker, _taken(line))
+
+    async def _ask_there(self, broker: BrokerId, groups: Sequence[_Group]) -> None:
+        from ottla.interbroker.links import LinkFault
+
+        left = [asked for group in groups for asked in group]
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
+        try:
+            link = self._links().to(broker)
+            answer = await link.call(_request(groups), _NEWEST, timeout_ms=ANSWER_MS_MAX, at_least=_BATCHED_SINCE)
+            assert isinstance(answer, AddPartitionsToTxnResponse)
+            error = _code(answer.error_code)
+            if not error:
+                left = self._take_answer(answer, groups)
+                error = ErrorCode.UNKNOWN_SERVER_ERROR  # of what it does not name
+        except LinkFault:
+            error = ErrorCode.NETWORK_EXCEPTION
+        except (Exception, asyncio.CancelledError) as fault:
+            if isinstance(fault, asyncio.CancelledError) and not is_stray(fault):
+                error = ErrorCode.NETWORK_EXCEPTION
+                raise
+            log_event.error("a transaction could not be asked about", error="".join(traceback.format_exception(fault)))
+        finally:
+            self._answered_all(left, error)
+
+    def _take_answer(self, answer: AddPartitionsToTxnResponse, groups: Sequence[_Group]) -> list[_Asked]:
+        """Those about which it says nothing."""
+        errors = {
+            (result.transactional_id, TopicPartition(topic.name, partition.partition_index)): partition
+            for result in answer.results_by_transaction
+            for topic in result.topic_results
+            for partition in topic.results_by_partition
+        }
+        left: list[_Asked] = []
+        for asked in (each for group in groups for each in group):
+            found = errors.get((asked.question.transactional_id, asked.question.tp))
+            if found is None:
+                left.append(asked)
+            else:
+                self._answered(asked, _code(found.partition_error_code))
+        return left
+
+    # -- answers
+
+    def _answered_all(self, group: Iterable[_Asked], error: ErrorCode) -> None:
+        for asked in group:
+            self._answered(asked, error)
+
+    def _answered(self, asked: _Asked, error: ErrorCode) -> None:
+        if error == ErrorCode.CONCURRENT_TRANSACTIONS and asked.question.adds and not self._closed:
+            pause_ms = self._settings().add_partitions_retry_ms
+            if self._clock.monotonic_ms() + pause_ms <= asked.until_ms:
+                asyncio.get_running_loop().call_later(pause_ms / 1000, self._line_up, asked)
+                return
+        self._end(asked, _to_writer(error))
+
+    def _end(self, asked: _Asked, error: ErrorCode) -> None:
+        self._count -= 1
+        if not asked.future.done():
+            asked.future.set_result(error)
+
+
+def _code(number: int) -> ErrorCode:
+    """Another broker may have one that is not known here."""
+    return ErrorCode(number) if number in ErrorCode.__members__.values() else ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _to_writer(error: ErrorCode) -> ErrorCode:
+    return _AS_TO_WRITERS.get(error, error)
+
+
+def _of_producer(question: TransactionQuestion, partitions: Iterable[TopicPartition]) -> ProducerPartitions:
+    transactional_id, producer_id, epoch, _, _ = question
+    return ProducerPartitions(transactional_id, producer_id, epoch, frozenset(partitions))
+
+
+def _taken(line: deque[_Asked]) -> list[_Group]:
+    """Takes questions for one request out of the line: a transactional id stands in it once, so that whoever asks
+    about another epoch of its producer waits for the next one."""
+    groups: dict[str, _Group] = {}
+    left: list[_Asked] = []
+    count = 0
+    while line and count < QUESTIONS_A_REQUEST_MAX:
+        asked = line.popleft()
+        group = groups.setdefault(asked.question.transactional_id, [])
+        if group and group[0].question._replace(tp=asked.question.tp) != asked.question:
+            left.append(asked)
+            continue
+        group.append(asked)
+        count += 1
+    line.extendleft(reversed(left))
+    return list(groups.values())
+
+
+def _request(groups: Sequence[_Group]) -> AddPartitionsToTxnRequest:
+    request = AddPartitionsToTxnRequest()
+    for group in groups:
+        transactional_id, producer_id, epoch, _, adds = group[0].question
+        topics: dict[str, dict[int, None]] = {}
+        for asked in group:
+            topics.setdefault(asked.question.tp.topic, {})[asked.question.tp.partition] = None
+        request.transactions.append(
+            AddPartitionsToTxnTransaction(
+                transactional_id=transactional_id,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                verify_only=not adds,
+                topics=[AddPartitionsToTxnTopic(name=name, partitions=list(those)) for name, those in topics.items()],
+            )
+        )
+    return request

@@ -1,0 +1,186 @@
+"""TxnOffsetCommit (28), versions 0 to 5: a group's positions as a part of a producer's transaction.
+
+They are seen once the transaction is committed. The first ones of a transaction wait until its coordinator has answered
+for it: up to version 4 the client has added the group's partition of the offsets topic by AddOffsetsToTxn, from version
+5 on this broker has it added. From version 3 on the commit may name a member of the group, whose generation fences it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from ottla.coordinators.journal import TransactionalProducer
+from ottla.groups.offsets.committing import ALL_COMMITTED, commit_refused, committed
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.group_calls import allowed_on_group, caller_of
+from ottla.handlers.calls.later import Later
+from ottla.handlers.calls.turns import PausingSteps
+from ottla.handlers.transactions.questions import TransactionQuestion
+from ottla.model import OFFSETS_TOPIC, ErrorCode, TopicPartition
+from ottla.protocol.generated.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from ottla.protocol.generated.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from ottla.security.authorizer import Operation, Resource
+from ottla.steps import Steps, pieces, taken
+
+#: From this version on partitions are added to the transaction here, and not by the client before.
+ADDS_SINCE: Final = 5
+#: Before it clients take TRANSACTION_ABORTABLE for an error that they do not know.
+_ABORTABLE_SINCE: Final = 4
+#: Topics with what their partitions are answered.
+_Answered = list[TxnOffsetCommitResponseTopic]
+
+
+def handle(call: Call, request: TxnOffsetCommitRequest) -> PausingSteps[TxnOffsetCommitResponse | Later]:
+    if not call.allowed(Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
+        return (yield from _all_refused(call, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    if not allowed_on_group(call, Operation.READ, request.group_id):
+        return (yield from _all_refused(call, request, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    refused: _Answered = []
+    commit = yield from _commit(call, request, refused)
+    if not commit.topics:
+        return TxnOffsetCommitResponse(throttle_time_ms=call.throttle_ms(), topics=refused)
+    answer = Later()
+
+    def reply(response: OffsetCommitResponse) -> None:
+        answer.set(_answered(call, commit, response, refused))
+
+    producer = TransactionalProducer(request.producer_id, request.producer_epoch)
+    error = yield from _verified(call, request, producer)
+    if error:
+        reply((yield from commit_refused(commit, error)))
+        return answer
+    shard = call.services.groups.shard_for_member(request.group_id)
+    yield from shard.txn_offset_commit(caller_of(call), producer, commit, reply)
+    return answer
+
+
+def _verified(call: Call, request: TxnOffsetCommitRequest, producer: TransactionalProducer) -> PausingSteps[ErrorCode]:
+    """NONE where the transaction is ongoing, and has the group's partition."""
+    services, adds = call.services, call.version >= ADDS_SINCE
+    shard = services.groups.shard_for_member(request.group_id)
+    if not shard.is_loaded or shard.has_open(producer) or not (adds or services.questions.verifies):
+        return ErrorCode.NONE  # why there is no shard is said by the commit
+    verification = shard.begin_verifying(producer)
+    partition = TopicPartition(OFFSETS_TOPIC, services.groups.partition_for(request.group_id))
+    question = TransactionQuestion(request.transactional_id, *producer, partition, adds)
+    known = services.questions.answer_now(question)
+    if known is None:
+        answer = _CoordinatorsAnswer(services.questions.ask(question))
+        yield answer
+        known = answer.future.result()
+    if known == ErrorCode.NONE:
+        # The partition may be led elsewhere by now, which the commit says.
+        shard = services.groups.shard_for_member(request.group_id)
+        is_good = not shard.is_loaded or shard.is_verified(producer, verification)
+        return ErrorCode.NONE if is_good else ErrorCode.INVALID_TXN_STATE
+    if known == ErrorCode.TRANSACTION_ABORTABLE and call.version < _ABORTABLE_SINCE:
+        return ErrorCode.INVALID_TXN_STATE
+    if known == ErrorCode.NETWORK_EXCEPTION:
+        # Clients try again after this one without looking for another coordinator of the group.
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return known
+
+
+class _CoordinatorsAnswer:
+    """Implements `Pause`."""
+
+    def __init__(self, future: asyncio.Future[ErrorCode]) -> None:
+        self.future = future
+
+    def wait(self, resume: Callable[[], None]) -> None:
+        self.future.add_done_callback(lambda _: resume())
+
+
+def _commit(call: Call, request: TxnOffsetCommitRequest, refused: _Answered) -> Steps[OffsetCommitRequest]:
+    """What is left to commit; what is not stands in `refused`."""
+    commit = OffsetCommitRequest(
+        group_id=request.group_id,
+        generation_id_or_member_epoch=request.generation_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        retention_time_ms=-1,
+    )
+    metadata = call.services.metadata
+    for topic in request.topics:
+        known = metadata.topic(topic.name)
+        if not call.allowed_on_topic(Operation.READ, topic.name):
+            refused.append((yield from _refused_topic(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
+            continue
+        missing: list[TxnOffsetCommitResponsePartition] = []
+        there = OffsetCommitRequestTopic(name=topic.name)
+        for piece in taken(topic.partitions):
+            for partition in piece:
+                index = partition.partition_index
+                if known is None or known.partition(index) is None:
+                    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    missing.append(TxnOffsetCommitResponsePartition(partition_index=index, error_code=error))
+                    continue
+                there.partitions.append(
+                    OffsetCommitRequestPartition(
+                        partition_index=index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        committed_metadata=partition.committed_metadata,
+                    )
+                )
+            yield
+        if missing:
+            refused.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=missing))
+        if there.partitions:
+            commit.topics.append(there)
+        yield
+    return commit
+
+
+# -- answers
+
+
+def _all_refused(call: Call, request: TxnOffsetCommitRequest, error: ErrorCode) -> Steps[TxnOffsetCommitResponse]:
+    topics: _Answered = []
+    for topic in request.topics:
+        topics.append((yield from _refused_topic(topic, error)))
+    return TxnOffsetCommitResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
+
+
+def _refused_topic(topic: TxnOffsetCommitRequestTopic, error: ErrorCode) -> Steps[TxnOffsetCommitResponseTopic]:
+    partitions: list[TxnOffsetCommitResponsePartition] = []
+    for piece in pieces(topic.partitions):
+        partitions += [
+            TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error) for each in piece
+        ]
+        yield
+    return TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions)
+
+
+def _answered(
+    call: Call, commit: OffsetCommitRequest, response: OffsetCommitResponse, refused: _Answered
+) -> Steps[TxnOffsetCommitResponse]:
+    if response is ALL_COMMITTED:
+        response = yield from committed(commit)
+    topics: dict[str, TxnOffsetCommitResponseTopic] = {}
+    for topic in refused:
+        known = topics.setdefault(topic.name, topic)
+        if known is not topic:
+            known.partitions += topic.partitions
+    for answered in response.topics:
+        topic = topics.setdefault(answered.name, TxnOffsetCommitResponseTopic(name=answered.name))
+        for piece in pieces(answered.partitions):
+            topic.partitions += [
+                TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=each.error_code)
+                for each in piece
+            ]
+            yield
+    return TxnOffsetCommitResponse(throttle_time_ms=call.throttle_ms(), topics=list(topics.values()))

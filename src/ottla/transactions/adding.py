@@ -1,0 +1,60 @@
+"""Partitions that are added to a transaction, or that are said to be in it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.model import ErrorCode
+from ottla.transactions.asked import ProducerPartitions, Verified
+from ottla.transactions.states import ENDING, IDLE, TransactionEvent, TransactionStatus, after
+from ottla.transactions.transaction import Transaction
+
+#: Of one transaction: all of them are written with each one that is added, and have their leaders looked up when it
+#: ends, which takes some milliseconds for so many. Kafka has the size of a record for a bound, some 200,000, and answers
+#: the same beyond it.
+PARTITIONS_MAX: Final = 10_000
+
+
+def refused_producer(known: Transaction | None, producer_id: int, producer_epoch: int) -> ErrorCode:
+    """Why this producer may not change the id's transaction; NONE where it may."""
+    if known is None or known.producer_id != producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    return ErrorCode.NONE if known.producer_epoch == producer_epoch else ErrorCode.PRODUCER_FENCED
+
+
+def added(
+    known: Transaction | None, asked: ProducerPartitions, client_version: int, wall_ms: int, *, is_changing: bool
+) -> Transaction | ErrorCode:
+    """The transaction with the partitions. NONE: they are all in it already."""
+    if is_changing:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    refusal = refused_producer(known, asked.producer_id, asked.producer_epoch)
+    if refusal or known is None:
+        return refusal
+    if known.status in ENDING:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    is_ongoing = known.status is TransactionStatus.ONGOING
+    if is_ongoing and asked.partitions <= known.partitions:
+        return ErrorCode.NONE
+    partitions = known.partitions | asked.partitions
+    if len(partitions) > PARTITIONS_MAX:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return known._replace(
+        status=after(known.status, TransactionEvent.ADD),
+        partitions=partitions,
+        started_ms=wall_ms if known.status in IDLE else known.started_ms,
+        updated_ms=wall_ms,
+        previous_producer_id=known.producer_id,
+        client_version=client_version,
+    )
+
+
+def verified(known: Transaction | None, asked: ProducerPartitions) -> Verified:
+    """A client that writes where it has not added is told to abort: nothing would ever mark the end of that."""
+    refusal = refused_producer(known, asked.producer_id, asked.producer_epoch)
+    if known is not None and not refusal and known.status in ENDING:
+        refusal = ErrorCode.CONCURRENT_TRANSACTIONS
+    if refusal or known is None:
+        return dict.fromkeys(asked.partitions, refusal)
+    in_it = known.partitions
+    return {tp: ErrorCode.NONE if tp in in_it else ErrorCode.TRANSACTION_ABORTABLE for tp in asked.partitions}

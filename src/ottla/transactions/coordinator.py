@@ -1,0 +1,138 @@
+"""The transaction coordinator of this broker: which shard keeps a transactional id, and what is asked of all shards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ottla.config.slices import TransactionsConfig
+from ottla.coordinators.caller import Now
+from ottla.coordinators.journal import Journal
+from ottla.coordinators.led_partitions import LedPartitions
+from ottla.coordinators.long_work import LongWork
+from ottla.javahash import partition_of
+from ottla.metadata.cache import MetadataCache
+from ottla.model import TRANSACTION_TOPIC, BrokerId, ErrorCode, TopicPartition
+from ottla.ports.clock import Clock
+from ottla.protocol.generated.describe_transactions import TransactionState
+from ottla.protocol.generated.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from ottla.steps import Steps
+from ottla.transactions.asked import EndAsked, ProducerAnswer, ProducerInit, ProducerPartitions, Reply, Verified
+from ottla.transactions.listing import described, listed
+from ottla.transactions.markers import MarkerLines, MarkerWriter
+from ottla.transactions.shard import FreshIds, ShardContext, TransactionShard
+from ottla.transactions.state import Counts
+from ottla.transactions.transaction import EPOCH_A_TRANSACTION
+
+
+class TransactionCoordinator:
+    """All requests may be asked of any broker: one that does not lead the id's partition answers NOT_COORDINATOR."""
+
+    def __init__(
+        self,
+        settings: Callable[[], TransactionsConfig],
+        metadata: MetadataCache,
+        clock: Clock,
+        fresh_ids: FreshIds,
+        writer: MarkerWriter,
+        version: Callable[[], int] = lambda: EPOCH_A_TRANSACTION,
+    ) -> None:
+        self._settings = settings
+        self._metadata = metadata
+        self.counts = Counts()
+        self.markers = MarkerLines(writer, self._leader_of, clock)
+        self._long_work = LongWork(clock.monotonic_ms)
+        self._shared = ShardContext(self.counts, fresh_ids, self.markers, version, self._long_work.side_by_side)
+        #: Its roles, and its alarm.
+        self.led = LedPartitions("transactions", self._new_shard, clock)
+
+    def _new_shard(self, partition: int, journal: Journal) -> TransactionShard:
+        return TransactionShard(partition, journal, self._settings, self._shared)
+
+    def _leader_of(self, tp: TopicPartition) -> BrokerId | None:
+        state = self._metadata.partition(tp.topic, tp.partition)
+        return None if state is None else state.leader
+
+    async def close(self) -> None:
+        """Answers all requests that wait, and does nothing from then on."""
+        await self.led.close()
+        await self.markers.close()
+        await self._long_work.close()
+
+    # Finding the shard.
+
+    def partition_for(self, transactional_id: str) -> int:
+        """The partition of `__transaction_state` that keeps this id; by the setting while there is no topic."""
+        topic = self._metadata.topic(TRANSACTION_TOPIC)
+        count = len(topic.partitions) if topic is not None else self._settings().topic_partitions
+        return partition_of(transactional_id, count)
+
+    def find(self, transactional_id: str) -> TransactionShard | ErrorCode:
+        """The shard of this id, or why it is not here."""
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        found = self.led.find(self.partition_for(transactional_id))
+        if isinstance(found, TransactionShard) and not found.is_certain:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return found
+
+    # Requests about one id.
+
+    def init_producer_id(self, now: Now, asked: ProducerInit, reply: Reply[ProducerAnswer]) -> None:
+        """Gives the id's producer its id and a new epoch, which fences all earlier ones.
+
+        Answered when it is committed. CONCURRENT_TRANSACTIONS where a transaction ends or has to be ended first.
+        """
+        if not asked.transactional_id:
+            reply(ProducerAnswer(ErrorCode.INVALID_REQUEST))
+        elif not 0 < asked.timeout_ms <= self._settings().timeout_ms_max:
+            reply(ProducerAnswer(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
+        elif isinstance(found := self.find(asked.transactional_id), ErrorCode):
+            reply(ProducerAnswer(found))
+        else:
+            found.init_producer_id(now, asked, reply)
+
+    def add_partitions(self, now: Now, asked: ProducerPartitions, client_version: int, reply: Reply[ErrorCode]) -> None:
+        """Adds all of the partitions to the producer's transaction, which begins with the first ones, or none.
+
+        Answered when it is committed, and at once where nothing is new. `client_version`: 0 for AddPartitionsToTxn 0-3
+        and AddOffsetsToTxn, else 2 (a Produce or a TxnOffsetCommit that adds its partitions itself).
+        """
+        found = self.find(asked.transactional_id)
+        if isinstance(found, ErrorCode):
+            reply(found)
+        else:
+            found.add_partitions(now, asked, client_version, reply)
+
+    def verify_partitions(self, asked: ProducerPartitions) -> Verified:
+        """Whether each partition is in this producer's ongoing transaction: NONE or TRANSACTION_ABORTABLE, or the same
+        error for all. Only what is committed counts. Changes nothing, and waits for nothing."""
+        found = self.find(asked.transactional_id)
+        if isinstance(found, ErrorCode):
+            return dict.fromkeys(asked.partitions, found)
+        return found.verify_partitions(asked)
+
+    def end(self, now: Now, asked: EndAsked, reply: Reply[ProducerAnswer]) -> None:
+        """Commits or aborts. Answered when the decision is committed; the markers are written after that.
+
+        From `client_version` 2 on the answer has the producer's id and epoch for its next transaction, else -1.
+        """
+        found = self.find(asked.transactional_id)
+        if isinstance(found, ErrorCode):
+            reply(ProducerAnswer(found))
+        else:
+            found.end(now, asked, reply)
+
+    def describe(self, transactional_id: str) -> TransactionState:
+        """What is committed of it, for DescribeTransactions."""
+        found = self.find(transactional_id)
+        if isinstance(found, ErrorCode):
+            return TransactionState(error_code=found, transactional_id=transactional_id)
+        return described(transactional_id, found.committed(transactional_id))
+
+    # All ids.
+
+    def list_transactions(self, request: ListTransactionsRequest, wall_ms: int) -> Steps[ListTransactionsResponse]:
+        """The ids of this broker. While some are loaded there is an error and nothing else, as in Kafka."""
+        if self.led.some_are_loaded or any(not shard.is_certain for shard in self.led.shards()):
+            return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return (yield from listed(request, wall_ms, [shard.state for shard in self.led.shards()]))

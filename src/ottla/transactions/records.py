@@ -1,0 +1,124 @@
+"""The records of `__transaction_state`: a transactional id, and what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ottla.model import TopicPartition
+from ottla.protocol.errors import DecodeError
+from ottla.protocol.fields import INT16
+from ottla.protocol.generated.transaction_log_key import TransactionLogKey
+from ottla.protocol.generated.transaction_log_value import PartitionsSchema, TransactionLogValue
+from ottla.protocol.header import PLAIN_FRAME_BYTES_MAX
+from ottla.protocol.stepping import DecodingAllowance
+from ottla.steps import Steps
+from ottla.transactions.states import DEAD_OR_UNDER_WAY, TransactionStatus
+from ottla.transactions.transaction import NO_PRODUCER_EPOCH, Transaction
+
+#: The kind of a key, and its version in one number.
+TRANSACTION: Final = 0
+#: With the fields that a level of `transaction.version` above 0 needs.
+VALUE_VERSION: Final = 1
+
+_KIND: Final = INT16.pack(TRANSACTION)
+_VERSION: Final = INT16.pack(VALUE_VERSION)
+_unpack_number: Final = INT16.unpack_from
+
+
+class BadRecord(DecodeError):
+    """A record of the topic that is not what its key says. It is skipped, and named in a warning."""
+
+
+def transaction_key(transactional_id: str) -> bytes:
+    """EncodeError if the id is longer than a string may be."""
+    return _KIND + TransactionLogKey(transactional_id=transactional_id).encode(0)
+
+
+def transaction_value(known: Transaction) -> bytes:
+    assert known.status is not TransactionStatus.EMPTY or not known.partitions
+    value = TransactionLogValue(
+        producer_id=known.producer_id,
+        producer_epoch=known.producer_epoch,
+        transaction_timeout_ms=known.timeout_ms,
+        transaction_status=known.status,
+        transaction_partitions=None if known.status is TransactionStatus.EMPTY else _by_topic(known.partitions),
+        transaction_last_update_timestamp_ms=known.updated_ms,
+        transaction_start_timestamp_ms=known.started_ms,
+        client_transaction_version=known.client_version,
+        previous_producer_id=known.previous_producer_id,
+        next_producer_id=known.next_producer_id,
+    )
+    out = bytearray(_VERSION)
+    value.encode_into(out, VALUE_VERSION)
+    return bytes(out)
+
+
+def _by_topic(partitions: frozenset[TopicPartition]) -> list[PartitionsSchema]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return [PartitionsSchema(topic=topic, partition_ids=sorted(topics[topic])) for topic in sorted(topics)]
+
+
+def read_key(key: bytes | None) -> str:
+    if key is None or len(key) < 2:
+        raise BadRecord("no key" if key is None else f"a key of {len(key)} bytes")
+    kind = _unpack_number(key)[0]
+    if kind != TRANSACTION:
+        raise BadRecord(f"a key of the unknown type {kind & 0xFFFF}")
+    try:
+        read, end = TransactionLogKey.decode(key, 0, 2)
+    except DecodeError as fault:
+        raise BadRecord(str(fault)) from None
+    if end != len(key):
+        raise BadRecord(f"{len(key) - end} bytes follow the transactional id")
+    return read.transactional_id
+
+
+def read_value(value: bytes) -> Steps[Transaction]:
+    """In one piece where it is small."""
+    if len(value) < 2:
+        raise BadRecord(f"a value of {len(value)} bytes")
+    version = _unpack_number(value)[0]
+    try:
+        if len(value) <= PLAIN_FRAME_BYTES_MAX:
+            read, end = TransactionLogValue.decode(value, version, 2)
+        else:
+            read, end = yield from TransactionLogValue.decode_steps(value, version, 2, DecodingAllowance())
+    except DecodeError as fault:
+        raise BadRecord(str(fault)) from None
+    if end != len(value):
+        raise BadRecord(f"{len(value) - end} bytes follow the value")
+    status = _STORED.get(read.transaction_status)
+    if status is None:
+        raise BadRecord(f"a transaction in the state {read.transaction_status}")
+    return Transaction(
+        producer_id=read.producer_id,
+        producer_epoch=read.producer_epoch,
+        timeout_ms=read.transaction_timeout_ms,
+        status=status,
+        partitions=_partitions(read),
+        started_ms=read.transaction_start_timestamp_ms,
+        updated_ms=read.transaction_last_update_timestamp_ms,
+        previous_producer_id=read.previous_producer_id,
+        next_producer_id=read.next_producer_id,
+        last_producer_epoch=NO_PRODUCER_EPOCH,
+        client_version=read.client_transaction_version,
+    )
+
+
+_STORED: Final[Mapping[int, TransactionStatus]] = {
+    int(status): status for status in TransactionStatus if status not in DEAD_OR_UNDER_WAY
+}
+_NONE: Final[frozenset[TopicPartition]] = frozenset()
+
+
+def _partitions(read: TransactionLogValue) -> frozenset[TopicPartition]:
+    if not read.transaction_partitions:
+        return _NONE
+    return frozenset(
+        TopicPartition(each.topic, partition)
+        for each in read.transaction_partitions
+        for partition in each.partition_ids
+    )

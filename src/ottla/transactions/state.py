@@ -1,0 +1,135 @@
+"""What all parts of one shard share: its transactional ids, its timers, its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from ottla.config.slices import TransactionsConfig
+from ottla.coordinators.caller import Now
+from ottla.coordinators.journal import Journal, JournalRecord
+from ottla.coordinators.timers import Timers
+from ottla.model import ErrorCode
+from ottla.transactions.records import transaction_value
+from ottla.transactions.states import TransactionStatus
+from ottla.transactions.transaction import Transaction
+
+#: What a write was whose end took too long is asked again after so long.
+DOUBT_MS: Final = 1_000
+
+Done = Callable[[ErrorCode], None]
+
+
+class Counts:
+    """What all shards of a broker hold, and what happened since it started."""
+
+    __slots__ = ("aborted_by_timeout", "expired", "ids", "ongoing")
+
+    def __init__(self) -> None:
+        self.ids = 0
+        self.ongoing = 0
+        self.aborted_by_timeout = 0
+        self.expired = 0
+
+
+class TransactionalId:
+    """One transactional id.
+
+    Only what is committed is decided upon, answered and acted on. While a change of it is written and not committed
+    nothing else is decided of this id, and its clients are asked to come again.
+    """
+
+    __slots__ = ("committed", "deadline_ms", "id", "key", "written")
+
+    def __init__(self, transactional_id: str, key: bytes, committed: Transaction | None = None) -> None:
+        self.id = transactional_id
+        self.key = key
+        #: None while its first record is on its way.
+        self.committed = committed
+        #: Its next state, in the journal and not committed. None: it is at rest.
+        self.written: Transaction | None = None
+        #: By the monotonic clock: when its open transaction has lasted for too long.
+        self.deadline_ms = 0
+
+
+class ShardState:
+    """One partition of `__transaction_state`, as long as this broker coordinates its ids."""
+
+    def __init__(
+        self,
+        partition: int,
+        journal: Journal,
+        settings: Callable[[], TransactionsConfig],
+        counts: Counts,
+        applied: Callable[[TransactionalId, Transaction | None, Now], None],
+    ) -> None:
+        self.partition = partition
+        self.journal = journal
+        #: Asked each time: settings may change.
+        self.settings = settings
+        self.counts = counts
+        self.timers = Timers()
+        self.ids: dict[str, TransactionalId] = {}
+        #: Given up: another state of the same partition may be loaded, and would miss what is written from here.
+        self.is_over = False
+        #: Called with each state that was committed, and the one before.
+        self._applied = applied
+
+    def write(self, changed: TransactionalId, then: Transaction, now: Now, done: Done) -> None:
+        """Writes the id's next state, and has it take effect when it is committed; then `done` is called with NONE.
+
+        With any other error the client does not know. Where it was refused nothing has changed; where its commit takes
+        too long the id stays as it is until that is known, and takes the state on then.
+        """
+        assert changed.written is None, "what is on its way is waited for"
+        is_dead = then.status is TransactionStatus.DEAD
+        record = JournalRecord(changed.key, None if is_dead else transaction_value(then))
+        if self.is_over:
+            done(ErrorCode.NOT_COORDINATOR)
+            return
+        changed.written = then
+        refusal = self.journal.write((record,), now.wall_ms, partial(self._ended, changed, now, done))
+        if refusal:
+            self._forget_written(changed)
+            done(refusal)
+
+    def _ended(self, changed: TransactionalId, now: Now, done: Done, error: ErrorCode) -> None:
+        if not error:
+            self._take_on(changed, now)
+        elif not self.is_over:
+            # Lost with its journal, which has this shard given up in a moment; or still to be committed.
+            self.timers.set(("doubt", changed.id), now.monotonic_ms + DOUBT_MS, partial(self._ask_again, changed))
+        done(error)
+
+    def _ask_again(self, changed: TransactionalId, now: Now) -> None:
+        self.journal.when_settled(partial(self._settled, changed, now))
+
+    def _settled(self, changed: TransactionalId, now: Now, error: ErrorCode) -> None:
+        if not error:
+            self._take_on(changed, now)
+        elif not self.is_over:
+            self.timers.set(("doubt", changed.id), now.monotonic_ms + DOUBT_MS, partial(self._ask_again, changed))
+
+    def _take_on(self, changed: TransactionalId, now: Now) -> None:
+        before, then = changed.committed, changed.written
+        if self.is_over or then is None:
+            return
+        changed.written = None
+        changed.committed = then
+        self.count(before, then)
+        if then.status is TransactionStatus.DEAD:
+            self.ids.pop(changed.id, None)
+            self.counts.ids -= 1
+        self._applied(changed, before, now)
+
+    def _forget_written(self, changed: TransactionalId) -> None:
+        changed.written = None
+        if changed.committed is None and self.ids.pop(changed.id, None) is not None:
+            self.counts.ids -= 1
+
+    def count(self, before: Transaction | None, then: Transaction | None) -> None:
+        ongoing = TransactionStatus.ONGOING
+        self.counts.ongoing += (then is not None and then.status is ongoing) - (
+            before is not None and before.status is ongoing
+        )

@@ -1,0 +1,259 @@
+"""What a network and a coordinator do to a transaction: it ends as was asked, or the caller hears that nobody knows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from tests.client.producing.transactions.generations import GENERATIONS, committed, speaking
+from tests.client.proxy import Action, Cut, Pass, Reply, Request, Silence
+from tests.searches import seeds
+
+from ottla.client.errors import (
+    ClientClosed,
+    KafkaError,
+    RequestTimedOut,
+    TransactionAbortable,
+    TransactionFailed,
+    WrongTransactionState,
+)
+from ottla.client.producing.producer import Producer
+from ottla.model import ErrorCode
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.generated.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopicResult,
+)
+from ottla.protocol.generated.end_txn import EndTxnResponse
+from ottla.protocol.generated.init_producer_id import InitProducerIdResponse
+
+#: Short pauses: the tests' faults are over at once.
+IMPATIENT = {
+    "retry_backoff_ms": 2,
+    "retry_backoff_max_ms": 10,
+    "reconnect_backoff_ms": 1,
+    "reconnect_backoff_max_ms": 5,
+}
+#: What a coordinator says while it cannot answer.
+PASSING = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+)
+
+
+def refusal(request: Request, code: ErrorCode) -> Action:
+    """By a coordinator, of any of the questions of a transaction."""
+    if request.key == ApiKey.INIT_PRODUCER_ID:
+        return Reply(InitProducerIdResponse(error_code=code))
+    if request.key == ApiKey.END_TXN:
+        return Reply(EndTxnResponse(error_code=code))
+    assert request.key == ApiKey.ADD_PARTITIONS_TO_TXN
+    topics = request.decoded().v3_and_below_topics
+    return Reply(
+        AddPartitionsToTxnResponse(
+            results_by_topic_v3_and_below=[
+                AddPartitionsToTxnTopicResult(
+                    name=topic.name,
+                    results_by_partition=[
+                        AddPartitionsToTxnPartitionResult(partition_index=one, partition_error_code=code)
+                        for one in topic.partitions
+                    ],
+                )
+                for topic in topics
+            ]
+        )
+    )
+
+
+ASKED = {ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.END_TXN}
+
+
+def faults_of(random: Random) -> Callable[[Request], Action]:
+    """Lets about half of the questions and batches through, and does something else to each of the others."""
+
+    def rule(request: Request) -> Action:
+        if request.key not in {*ASKED, ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT} or random.random() < 0.5:
+            return Pass()
+        kinds = [Cut(), Cut(forwarded=True), Cut(forwarded=True, answer_bytes=random.randrange(1, 20))]
+        if request.key in ASKED:
+            kinds += [refusal(request, random.choice(PASSING))]
+        return random.choice(kinds)
+
+    return rule
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("seed", seeds(2, 30))
+async def test_once_or_not_at_all(bootstrap: str, wide_topic: str, generation: int, seed: int) -> None:
+    random = Random(seed)
+    expected = []
+    async with (
+        speaking(bootstrap, generation, faults_of(random)) as proxy,
+        Producer(bootstrap_servers=proxy.bootstrap, transactional_id=wide_topic, **IMPATIENT) as producer,
+    ):
+        for number in range(12):
+            values = [b"%02d-%d" % (number, one) for one in range(random.randrange(4))]
+            await producer.begin()
+            for value in values:
+                await producer.send(wide_topic, value, partition=random.randrange(4))
+            if random.random() < 0.3:
+                await producer.abort()
+            else:
+                await producer.commit()
+                expected += values
+    assert await committed(bootstrap, wide_topic) == sorted(expected)
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+async def test_an_end_that_was_not_heard_is_asked_for_again(bootstrap: str, topic: str, generation: int) -> None:
+    deaf = True
+
+    def rule(request: Request) -> Action:
+        return Silence() if deaf and request.key == ApiKey.END_TXN else Pass()
+
+    async with (
+        speaking(bootstrap, generation, rule) as proxy,
+        Producer(
+            bootstrap_servers=proxy.bootstrap,
+            transactional_id=topic,
+            max_block_ms=300,
+            request_timeout_ms=100,
+            **IMPATIENT,
+        ) as producer,
+    ):
+        async with producer.transaction():
+            pass  # the identity is there before time is short
+        await producer.begin()
+        sent = await producer.send(topic, b"once")
+        await sent
+        with pytest.raises(RequestTimedOut):
+            await producer.commit()
+        for call in (producer.begin, producer.abort, lambda: producer.send(topic, b"more")):
+            with pytest.raises(WrongTransactionState, match="commit again"):
+                await call()
+        deaf = False
+        await until_committed(producer)
+        async with producer.transaction():
+            await producer.send(topic, b"then")
+    assert await committed(bootstrap, topic) == [b"once", b"then"]
+
+
+async def until_committed(producer: Producer) -> None:
+    """A machine may be too slow for a time-out that is made for the silence before."""
+    while True:
+        try:
+            await producer.commit()
+        except RequestTimedOut:
+            continue
+        return
+
+
+@pytest.mark.parametrize("what", [ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.END_TXN])
+async def test_a_refusal_that_nobody_expects_is_the_producers_end(bootstrap: str, topic: str, what: ApiKey) -> None:
+    """No delivery stays open, and every later call says why."""
+
+    def rule(request: Request) -> Action:
+        return refusal(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) if request.key == what else Pass()
+
+    async with (
+        speaking(bootstrap, 1, rule) as proxy,
+        Producer(bootstrap_servers=proxy.bootstrap, transactional_id=topic, **IMPATIENT) as producer,
+    ):
+        await producer.begin()
+        sent = await producer.send(topic, b"in vain")
+        with pytest.raises(TransactionFailed, match="AUTHORIZATION_FAILED"):
+            await producer.commit()
+        assert sent.done()
+        for call in (producer.begin, producer.abort, lambda: producer.send(topic, b"more")):
+            with pytest.raises(TransactionFailed):
+                await call()
+
+
+async def test_a_partition_that_may_not_be_written_to_ends_the_transaction_only(bootstrap: str, topic: str) -> None:
+    denied = True
+
+    def rule(request: Request) -> Action:
+        if denied and request.key == ApiKey.ADD_PARTITIONS_TO_TXN:
+            return refusal(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return Pass()
+
+    async with (
+        speaking(bootstrap, 1, rule) as proxy,
+        Producer(bootstrap_servers=proxy.bootstrap, transactional_id=topic, **IMPATIENT) as producer,
+    ):
+        await producer.begin()
+        sent = await producer.send(topic, b"in vain")
+        with pytest.raises(TransactionAbortable, match="TOPIC_AUTHORIZATION_FAILED"):
+            await producer.commit()
+        assert sent.exception() is not None
+        await producer.abort()
+        assert proxy.count(ApiKey.END_TXN) == 0  # the coordinator has heard of nothing
+        denied = False
+        async with producer.transaction():
+            await producer.send(topic, b"allowed")
+    assert await committed(bootstrap, topic) == [b"allowed"]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+async def test_a_caller_that_gives_up_may_go_on(bootstrap: str, topic: str, generation: int) -> None:
+    """A commit that is cancelled before the coordinator was asked leaves the transaction open."""
+    held = asyncio.Event()
+    seen = asyncio.Event()
+
+    def rule(request: Request) -> Action:
+        if request.key == ApiKey.PRODUCE and not held.is_set():
+            seen.set()
+            return Silence()
+        return Pass()
+
+    async with (
+        speaking(bootstrap, generation, rule) as proxy,
+        Producer(
+            bootstrap_servers=proxy.bootstrap,
+            transactional_id=topic,
+            request_timeout_ms=200,
+            delivery_timeout_ms=60_000,
+            **IMPATIENT,
+        ) as producer,
+    ):
+        await producer.begin()
+        await producer.send(topic, b"first")
+        committing = asyncio.ensure_future(producer.commit())
+        await seen.wait()
+        committing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await committing
+        held.set()
+        await producer.send(topic, b"second")
+        await producer.commit()
+    assert await committed(bootstrap, topic) == [b"first", b"second"]
+
+
+@pytest.mark.parametrize("what", [ApiKey.INIT_PRODUCER_ID, ApiKey.PRODUCE, ApiKey.END_TXN, ApiKey.FIND_COORDINATOR])
+async def test_closing_ends_whoever_waits(bootstrap: str, topic: str, what: ApiKey) -> None:
+    seen = asyncio.Event()
+
+    def rule(request: Request) -> Action:
+        if request.key == what:
+            seen.set()
+            return Silence()
+        return Pass()
+
+    async with speaking(bootstrap, 2, rule) as proxy:
+        producer = Producer(bootstrap_servers=proxy.bootstrap, transactional_id=topic, **IMPATIENT)
+
+        async def work() -> None:
+            async with producer.transaction():
+                await producer.send(topic, b"held up")
+
+        working = asyncio.ensure_future(work())
+        await seen.wait()
+        await producer.close(timeout_ms=50)
+        with pytest.raises(KafkaError) as ended:
+            await asyncio.wait_for(working, 30)
+        assert isinstance(ended.value, ClientClosed | TransactionAbortable)

@@ -1,0 +1,300 @@
+"""Questions to coordinators: gathered by rounds, asked here or over a link, again while the last transaction ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from tests.replication.journal_world import JournalWorld
+from tests.storage.log_world import World, batch, marker, put
+
+from ottla.config import Config
+from ottla.coordinators.caller import Now
+from ottla.handlers.transactions.questions import TransactionQuestion, TransactionQuestions
+from ottla.handlers.transactions.verifying import FirstBatch, ProducedTransaction, first_batch
+from ottla.interbroker.links import LinkLost
+from ottla.metadata import MetadataCache
+from ottla.metadata.updates import MetadataUpdate, PartitionState
+from ottla.model import NO_BROKER, TRANSACTION_TOPIC, BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
+from ottla.protocol.generated.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from ottla.storage.errors import AppendRefused
+from ottla.storage.log.append import Origin
+from ottla.transactions.asked import ProducerPartitions, Reply
+
+TP = TopicPartition("orders", 0)
+HERE, THERE = BrokerId(1), BrokerId(2)
+
+
+class Coordinator:
+    """Answers as it is told to."""
+
+    def __init__(self) -> None:
+        self.adding: list[tuple[ProducerPartitions, Reply[ErrorCode]]] = []
+        self.verifies_with = ErrorCode.NONE
+        #: To what is added, at once; what comes behind the last is left to the test.
+        self.answers: list[ErrorCode] = []
+
+    def partition_for(self, transactional_id: str) -> int:
+        return 0 if transactional_id.startswith("here") else 1
+
+    def add_partitions(self, now: Now, asked: ProducerPartitions, client_version: int, reply: Reply[ErrorCode]) -> None:
+        assert client_version == 2
+        if self.answers:
+            reply(self.answers.pop(0))
+        else:
+            self.adding.append((asked, reply))
+
+    def verify_partitions(self, asked: ProducerPartitions) -> dict[TopicPartition, ErrorCode]:
+        return dict.fromkeys(asked.partitions, self.verifies_with)
+
+
+class Link:
+    """To the other broker, which answers as it is told to."""
+
+    def __init__(self) -> None:
+        self.requests: list[AddPartitionsToTxnRequest] = []
+        self.answers: list[asyncio.Future[ErrorCode]] = []
+
+    def to(self, broker: BrokerId) -> Link:
+        assert broker == THERE
+        return self
+
+    async def call(
+        self, request: AddPartitionsToTxnRequest, version: int, *, timeout_ms: int, at_least: int
+    ) -> AddPartitionsToTxnResponse:
+        assert (version, at_least) == (5, 4)
+        self.requests.append(request)
+        self.answers.append(asyncio.get_running_loop().create_future())
+        error = await self.answers[-1]
+        if error is ErrorCode.NETWORK_EXCEPTION:
+            raise LinkLost("gone")
+        return AddPartitionsToTxnResponse(
+            results_by_transaction=[_result(each, error) for each in request.transactions]
+        )
+
+
+def _result(asked: AddPartitionsToTxnTransaction, error: ErrorCode) -> AddPartitionsToTxnResult:
+    return AddPartitionsToTxnResult(
+        transactional_id=asked.transactional_id,
+        topic_results=[
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error)
+                    for index in topic.partitions
+                ],
+            )
+            for topic in asked.topics
+        ],
+    )
+
+
+class Room:
+    """Questions of one broker, in virtual time; `here...` is coordinated by it, and any other id by another."""
+
+    def __init__(self) -> None:
+        self.world = JournalWorld()
+        self.coordinator = Coordinator()
+        self.link = Link()
+        self.metadata = MetadataCache()
+        settings = Config.parse({}).transactions
+        self.questions = TransactionQuestions(
+            HERE,
+            self.metadata,
+            self.world.ports.clock,
+            self.world.this_round,
+            lambda: settings,
+            lambda: self.coordinator,  # type: ignore[arg-type, return-value]
+            lambda: self.link,  # type: ignore[arg-type, return-value]
+        )
+        self.world.this_round.join(self.questions)
+        self.lead()
+
+    def lead(self, *leaders: BrokerId) -> None:
+        states = [
+            PartitionState(
+                topic=TRANSACTION_TOPIC,
+                partition=number,
+                topic_id=TopicId(bytes(15) + b"t"),
+                controller_epoch=Epoch(1),
+                leader=leader,
+                leader_epoch=Epoch(1),
+                isr=(leader,),
+                replicas=(leader,),
+                partition_epoch=0,
+            )
+            for number, leader in enumerate(leaders or (HERE, THERE))
+        ]
+        assert self.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), partitions=states))
+
+    async def soon(self) -> None:
+        """Rounds and tasks have had their turns."""
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+
+def question(
+    name: str = "here", *, adds: bool = True, partition: int = 0, producer: int = 7, epoch: int = 1
+) -> TransactionQuestion:
+    return TransactionQuestion(name, producer, epoch, TopicPartition("orders", partition), adds)
+
+
+def scene(play: Callable[[Room], Coroutine[Any, Any, None]]) -> None:
+    room = Room()
+    room.world.run(play(room))
+
+
+def test_questions_about_one_transaction_go_together() -> None:
+    async def play(room: Room) -> None:
+        asked = [room.questions.ask(question(partition=each)) for each in (0, 1)]
+        await room.soon()
+        ((group, reply),) = room.coordinator.adding
+        assert group == ProducerPartitions("here", 7, 1, frozenset({TopicPartition("orders", n) for n in (0, 1)}))
+        assert not any(each.done() for each in asked)
+        reply(ErrorCode.NONE)
+        assert [each.result() for each in asked] == [ErrorCode.NONE] * 2
+
+    scene(play)
+
+
+def test_this_brokers_coordinator_says_at_once_whether_a_partition_was_added() -> None:
+    async def play(room: Room) -> None:
+        assert room.questions.answer_now(question(adds=False)) is ErrorCode.NONE
+        room.coordinator.verifies_with = ErrorCode.PRODUCER_FENCED
+        assert room.questions.answer_now(question(adds=False)) is ErrorCode.INVALID_PRODUCER_EPOCH
+        assert room.questions.answer_now(question()) is None
+        assert room.questions.answer_now(question("there", adds=False)) is None
+
+    scene(play)
+
+
+def test_one_request_is_under_way_to_another_broker() -> None:
+    async def play(room: Room) -> None:
+        first = room.questions.ask(question("there"))
+        await room.soon()
+        later = [room.questions.ask(question("there", partition=each, adds=False)) for each in (1, 2)]
+        await room.soon()
+        assert len(room.link.requests) == 1
+        room.link.answers[0].set_result(ErrorCode.NONE)
+        await room.soon()
+        assert first.result() is ErrorCode.NONE
+        (group,) = room.link.requests[1].transactions
+        assert (group.transactional_id, group.producer_id, group.producer_epoch, group.verify_only) == (
+            "there",
+            7,
+            1,
+            True,
+        )
+        assert [(topic.name, topic.partitions) for topic in group.topics] == [("orders", [1, 2])]
+        room.link.answers[1].set_result(ErrorCode.TRANSACTION_ABORTABLE)
+        await room.soon()
+        assert [each.result() for each in later] == [ErrorCode.TRANSACTION_ABORTABLE] * 2
+
+    scene(play)
+
+
+def test_another_epoch_of_a_producer_is_asked_about_by_itself() -> None:
+    async def play(room: Room) -> None:
+        asked = [room.questions.ask(question("there", epoch=epoch)) for epoch in (1, 2)]
+        await room.soon()
+        assert [len(each.transactions) for each in room.link.requests] == [1]
+        room.link.answers[0].set_result(ErrorCode.PRODUCER_FENCED)
+        await room.soon()
+        room.link.answers[1].set_result(ErrorCode.NONE)
+        await room.soon()
+        assert [each.result() for each in asked] == [ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.NONE]
+
+    scene(play)
+
+
+def test_a_broker_that_does_not_answer_and_a_topic_that_is_not_there() -> None:
+    async def play(room: Room) -> None:
+        asked = room.questions.ask(question("there"))
+        await room.soon()
+        room.link.answers[0].set_result(ErrorCode.NETWORK_EXCEPTION)
+        await room.soon()
+        assert asked.result() is ErrorCode.NETWORK_EXCEPTION
+        room.lead(HERE, NO_BROKER)
+        assert room.questions.ask(question("there")).result() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        waits = room.questions.ask(question())
+        room.questions.close()
+        assert waits.result() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    scene(play)
+
+
+@pytest.mark.parametrize("ends_after", [1, 2, 1_000])
+def test_it_is_asked_again_while_the_transaction_before_ends(ends_after: int) -> None:
+    """For a tenth of a second, with pauses of a fiftieth."""
+
+    async def play(room: Room) -> None:
+        room.coordinator.answers = [ErrorCode.CONCURRENT_TRANSACTIONS] * ends_after + [ErrorCode.NONE]
+        begun_ms = room.world.ports.clock.monotonic_ms()
+        found = await room.questions.ask(question())
+        took_ms = room.world.ports.clock.monotonic_ms() - begun_ms
+        if ends_after < 5:
+            assert found is ErrorCode.NONE
+            assert took_ms == 20 * ends_after
+        else:
+            assert found is ErrorCode.CONCURRENT_TRANSACTIONS
+            assert took_ms == 100
+
+    scene(play)
+
+
+@pytest.mark.parametrize("ends_meanwhile", [False, True])
+def test_a_marker_that_comes_before_the_batch_is_seen(ends_meanwhile: bool) -> None:
+    async def play(room: Room) -> None:
+        log = World().open()
+        records = batch(b"v", producer=(7, 1, 0), transactional=True)
+        transaction = ProducedTransaction("here", adds=True, knows_abortable=True)
+        first = first_batch(room.questions, log, TP, records, transaction)
+        assert isinstance(first, FirstBatch)
+        await room.soon()
+        room.coordinator.adding.pop()[1](ErrorCode.NONE)
+        if not ends_meanwhile:
+            first.check(log)
+            put(log, records)
+            assert first_batch(room.questions, log, TP, records, transaction) is None
+            return
+        put(log, marker(7, 2, aborts=True), origin=Origin.COORDINATOR)
+        with pytest.raises(AppendRefused) as refused:
+            first.check(log)
+        assert refused.value.error is ErrorCode.INVALID_TXN_STATE
+
+    scene(play)
+
+
+@pytest.mark.parametrize(
+    ("answer", "version", "error"),
+    [
+        (ErrorCode.TRANSACTION_ABORTABLE, 10, ErrorCode.INVALID_TXN_STATE),
+        (ErrorCode.TRANSACTION_ABORTABLE, 11, ErrorCode.TRANSACTION_ABORTABLE),
+        (ErrorCode.CONCURRENT_TRANSACTIONS, 11, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.NOT_COORDINATOR, 11, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.PRODUCER_FENCED, 11, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (ErrorCode.INVALID_PRODUCER_ID_MAPPING, 11, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+    ],
+)
+def test_what_a_coordinator_answers_is_said_in_words_that_the_producer_knows(
+    answer: ErrorCode, version: int, error: ErrorCode
+) -> None:
+    async def play(room: Room) -> None:
+        room.coordinator.verifies_with = answer
+        transaction = ProducedTransaction.of_request("here", version)
+        assert transaction is not None
+        records = batch(b"v", producer=(7, 1, 0), transactional=True)
+        with pytest.raises(AppendRefused) as refused:
+            first_batch(room.questions, World().open(), TP, records, transaction)
+        assert refused.value.error is error
+
+    scene(play)

@@ -1,0 +1,81 @@
+"""Pieces of a copy: they may be done again, or by two at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from ottla.client.admin.admin import Admin
+from ottla.client.wire.world import real_world
+from ottla.mirror.clients import FlowClients
+from ottla.mirror.partition import PartitionCopy
+from ottla.mirror.ranges import copy_ranges
+from ottla.model import TopicPartition
+from tests.mirror.flows import Clusters, contents, create, limits, mirror, produce, records_of
+
+
+@asynccontextmanager
+async def clients(clusters: Clusters, topic: str) -> AsyncIterator[FlowClients]:
+    opened = await FlowClients.opened(clusters.flow(topics=topic), real_world(), group=None)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+async def test_a_piece_ends_where_it_is_to_and_counts_what_it_copied(clusters: Clusters) -> None:
+    await create(clusters.source, "pieces", 2)
+    first, second = TopicPartition("pieces", 0), TopicPartition("pieces", 1)
+    await produce(clusters.source, "pieces", [b"x"] * 40)
+    async with clients(clusters, "pieces") as one:
+        (copied, empty) = await copy_ranges(one, {first: 40, second: 0})
+    assert (copied.copied, copied.end, copied.records, copied.stopped) == (40, 40, 40, None)
+    assert (empty.copied, empty.records, empty.stopped) == (0, 0, None)
+    async with clients(clusters, "pieces") as one:
+        (again,) = await copy_ranges(one, {first: 40})
+    assert (again.copied, again.records) == (40, 0)
+    async with Admin(bootstrap_servers=clusters.source) as admin:
+        places = await admin.list_group_offsets("ottla-mirror.A->B")
+    assert places[first].offset == 40
+
+
+async def test_two_at_the_same_piece_copy_it_once(clusters: Clusters) -> None:
+    await create(clusters.source, "both")
+    tp = TopicPartition("both", 0)
+    await produce(clusters.source, "both", [b"%d" % n for n in range(2_000)])
+    async with clients(clusters, "both") as one, clients(clusters, "both") as other:
+        found = await asyncio.gather(copy_ranges(one, {tp: 2_000}), copy_ranges(other, {tp: 2_000}))
+    assert [(done.copied, done.stopped) for (done,) in found] == [(2_000, None)] * 2
+    original = await records_of(clusters.source, "both")
+    assert contents(await records_of(clusters.target, "A.both")) == contents(original)
+
+
+async def test_a_copy_that_another_has_gone_on_with_learns_of_its_gaps(clusters: Clusters) -> None:
+    """Retention has taken what the first of them was to read next, and the other one knows where it went on."""
+    await create(clusters.source, "overtaken")
+    tp = TopicPartition("overtaken", 0)
+    await produce(clusters.source, "overtaken", [b"%d" % n for n in range(10)])
+    async with clients(clusters, "overtaken") as one:
+        one.reader.assign([tp])
+        one.reader.seek(tp, 0)
+        one.reader.pause(tp)
+        journal = (await one.journal.read([tp]))[tp]
+        copy = PartitionCopy(tp, one.copy_of(tp), journal, one.copy_world)
+        running = asyncio.ensure_future(copy.run())
+        try:
+            while copy.copied < 10:
+                await one.feed({tp: copy})
+            await produce(clusters.source, "overtaken", [b"%d" % n for n in range(10, 20)])
+            async with Admin(bootstrap_servers=clusters.source) as admin:
+                await admin.delete_records({tp: 15})
+            assert (await mirror(clusters, topics="overtaken")).stopped == []
+            assert await limits(clusters.target, "A.overtaken") == (0, 15)
+            while copy.copied < 20 and copy.stopped is None:
+                await one.feed({tp: copy})
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+    assert copy.stopped is None
+    copied = await records_of(clusters.target, "A.overtaken")
+    assert [one.value for one in copied] == [b"%d" % n for n in (*range(10), *range(15, 20))]

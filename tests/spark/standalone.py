@@ -1,0 +1,75 @@
+"""Spark's own cluster on this machine: a process for its master and one for each worker, which start executors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+from tests.spark.processes import end_all
+from tools.server_process import HOST, free_port
+
+#: For a driver: a task that is slower than others runs a second time, on the other machine's executor.
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.multiplier": "1.1",
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "512m",
+    "spark.driver.host": HOST,
+    "spark.driver.bindAddress": HOST,
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+}
+
+
+def ran_twice(events: Path) -> bool:
+    """Whether a driver with these events has run a task a second time."""
+    return any('"Speculative":true' in file.read_text() for file in events.rglob("*") if file.is_file())
+
+
+@contextmanager
+def standalone(folder: Path, workers: int) -> Iterator[tuple[str, list[int]]]:
+    """Spark's own cluster, a process for its master and one for each worker; its address, and the workers' pids."""
+    home = Path(pyspark.__file__).parent
+    port = free_port()
+    scala = next(home.glob("jars/spark-core_*.jar")).name.partition("_")[2].partition("-")[0]
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": HOST,
+        # Where there is no script of Spark's distribution to ask, executors are told by this.
+        "SPARK_SCALA_VERSION": scala,
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    master = f"spark://{HOST}:{port}"
+    program = ["java", "-cp", f"{home}/jars/*", "-Xmx512m"]
+    commands = [[*program, "org.apache.spark.deploy.master.Master", "--host", HOST, "--port", str(port)]]
+    for number in range(workers):
+        # Spark runs no task twice on one host; all of 127.0.0.0/8 is this machine.
+        own = [
+            "--host",
+            f"127.0.0.{number + 1}",
+            "--cores",
+            "1",
+            "--memory",
+            "1g",
+            "--work-dir",
+            str(folder / f"work-{number}"),
+        ]
+        commands.append([*program, "org.apache.spark.deploy.worker.Worker", *own, master])
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        with (folder / "cluster.txt").open("wb") as log:
+            for command in commands:
+                ui = [*command, "--webui-port", str(free_port())]
+                started.append(subprocess.Popen(ui, stdout=log, stderr=log, env=environment))
+        yield master, [one.pid for one in started[1:]]
+    finally:
+        for one in started:
+            end_all(one.pid)
+            one.wait()

@@ -1,0 +1,442 @@
+"""A shard of the transaction coordinator: what each request makes of an id, and what follows."""
+
+from __future__ import annotations
+
+import pytest
+from tests.groups.journal import MemoryJournal
+from tests.transactions.world import ID, TIMEOUT_MS, A, B, C, World, producer_of
+
+from ottla.model import ErrorCode
+from ottla.transactions import shard as shard_module
+from ottla.transactions.adding import PARTITIONS_MAX
+from ottla.transactions.states import TransactionStatus
+from ottla.transactions.transaction import PRODUCER_EPOCH_MAX
+
+S = TransactionStatus
+NONE, FENCED, MAPPING = ErrorCode.NONE, ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_ID_MAPPING
+CONCURRENT, INVALID_STATE = ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.INVALID_TXN_STATE
+HOUR_MS = 3_600_000
+
+
+def ongoing(world: World, version: int = 0) -> tuple[int, int]:
+    producer = producer_of(world.init())
+    assert world.add(producer, A, C, version=version) is NONE
+    return producer
+
+
+# The classic protocol: one epoch for all of a producer's transactions.
+
+
+def test_a_transaction_from_its_begin_to_its_end() -> None:
+    world = World()
+    producer = producer_of(world.init())
+    assert producer == (1_000, 0)
+    assert world.add(producer, A) is NONE
+    assert world.add(producer, A, B) is NONE
+    assert world.transaction().partitions == {A, B}
+    assert world.end(producer) == (NONE, -1, -1)
+    assert world.status is S.PREPARE_COMMIT
+    (end,) = world.sent.ends
+    assert (end.producer_id, end.producer_epoch, end.committed, end.partitions) == (1_000, 0, True, {A, B})
+    assert end.coordinator_epoch == world.journal.epoch
+    world.sent.written()
+    assert world.status is S.COMPLETE_COMMIT
+    assert world.transaction().partitions == frozenset()
+    assert world.add(producer, C) is NONE
+    assert world.end(producer, commit=False).error is NONE
+    world.sent.written()
+    assert (world.status, world.sent.ends[1].committed) == (S.COMPLETE_ABORT, False)
+
+
+def test_the_decision_is_answered_and_sent_when_it_is_committed() -> None:
+    world = World()
+    producer = ongoing(world)
+    world.journal.held = True
+    answer = world.asks_end(producer)
+    assert not answer.came
+    assert (world.sent.ends, world.status) == ([], S.ONGOING)
+    world.journal.commit()
+    assert answer.value.error is NONE
+    assert len(world.sent.ends) == 1
+
+
+def test_what_is_not_committed_counts_nowhere() -> None:
+    world = World()
+    producer = producer_of(world.init())
+    world.journal.held = True
+    answer = world.asks_add(producer, A)
+    assert world.verify(producer, A) == [ErrorCode.TRANSACTION_ABORTABLE]
+    assert world.add(producer, A) is CONCURRENT
+    assert world.end(producer).error is CONCURRENT
+    assert world.init().error is CONCURRENT
+    world.journal.commit()
+    assert answer.value is NONE
+    assert world.verify(producer, A, B) == [NONE, ErrorCode.TRANSACTION_ABORTABLE]
+
+
+def test_nothing_begins_before_the_last_one_has_ended() -> None:
+    world = World()
+    producer = ongoing(world)
+    world.end(producer)
+    assert world.add(producer, B) is CONCURRENT
+    assert world.init().error is CONCURRENT
+    assert world.verify(producer, A) == [CONCURRENT]
+    assert world.end(producer).error is CONCURRENT
+    assert world.end(producer, commit=False).error is CONCURRENT
+    world.sent.written()
+    assert world.end(producer).error is NONE
+    assert world.end(producer, commit=False).error is INVALID_STATE
+
+
+def test_an_end_without_a_begin() -> None:
+    world = World()
+    assert world.end((7, 0)).error is MAPPING
+    producer = producer_of(world.init())
+    assert world.end(producer).error is INVALID_STATE
+    assert world.end(producer, commit=False).error is INVALID_STATE
+
+
+def test_wrong_producers() -> None:
+    world = World()
+    producer_id, epoch = ongoing(world)
+    for wrong, error in (((producer_id + 1, epoch), MAPPING), ((producer_id, epoch + 1), FENCED)):
+        assert world.add(wrong, B) is error
+        assert world.end(wrong).error is error
+        assert world.verify(wrong, A) == [error]
+    assert world.add((producer_id, epoch), B, name="other") is MAPPING
+    assert world.verify((producer_id, epoch), A, name="other") == [MAPPING]
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
+def test_time_outs_over_the_limit(timeout_ms: int) -> None:
+    world = World()
+    assert world.init(timeout_ms=timeout_ms).error is ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    assert not world.shard.state.ids
+
+
+def test_more_partitions_than_a_transaction_may_have() -> None:
+    world = World()
+    producer = producer_of(world.init())
+    many = [A._replace(partition=number) for number in range(PARTITIONS_MAX + 1)]
+    assert world.add(producer, *many) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.add(producer, *many[:-1]) is NONE
+    assert world.add(producer, many[-1]) is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_ids_that_no_record_has_room_for_and_more_ids_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard_module, "IDS_MAX", 2)
+    world = World()
+    assert world.init(name="x" * 32_768).error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.init(name="x" * 32_767).error is NONE
+    assert world.init(name="b").error is NONE
+    assert world.init(name="c").error is ErrorCode.POLICY_VIOLATION
+    assert world.counts.ids == 2
+
+
+# A producer that comes with an id that another one has.
+
+
+def test_each_producer_fences_the_one_before() -> None:
+    world = World()
+    first, second = producer_of(world.init()), producer_of(world.init())
+    assert (first, second) == ((1_000, 0), (1_000, 1))
+    assert world.add(first, A) is FENCED
+
+
+@pytest.mark.parametrize(("version", "epochs"), [(2, (1, 2)), (1, (1, 2))])
+def test_a_new_producer_ends_the_open_transaction_first(version: int, epochs: tuple[int, int]) -> None:
+    world = World()
+    world.version = version
+    producer = ongoing(world)
+    assert world.init().error is CONCURRENT
+    assert (world.status, world.transaction().producer_epoch) == (S.PREPARE_ABORT, epochs[0])
+    assert world.end(producer).error in (FENCED, CONCURRENT)
+    assert world.init().error is CONCURRENT
+    world.sent.written()
+    assert world.sent.ends[0][1:4] == (epochs[0], world.journal.epoch, False)
+    assert world.end(producer).error is FENCED
+    assert producer_of(world.init()) == (1_000, epochs[1])
+
+
+def test_two_producers_at_the_same_moment() -> None:
+    world = World()
+    world.holds_ids = True
+    first, second = world.asks_init(), world.asks_init()
+    for call in world.wanting:
+        call(next(world.fresh))
+    assert producer_of(first.value) == (1_000, 0)
+    assert producer_of(second.value) == (1_000, 1)
+
+
+def test_a_producer_id_that_cannot_be_had() -> None:
+    world = World()
+    world.fresh = iter([ErrorCode.COORDINATOR_NOT_AVAILABLE, 5])
+    assert world.init().error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert producer_of(world.init()) == (5, 0)
+
+
+def test_a_producer_id_that_comes_after_the_partition_was_given_up() -> None:
+    world = World()
+    world.holds_ids = True
+    answer = world.asks_init()
+    world.shard.unload(ErrorCode.NOT_COORDINATOR, world.now())
+    world.wanting[0](5)
+    assert answer.value.error is ErrorCode.NOT_COORDINATOR
+
+
+# A producer that goes on after an error (KIP-360).
+
+
+def test_a_producer_that_goes_on() -> None:
+    world = World()
+    world.init()
+    assert producer_of(world.init((1_000, 0))) == (1_000, 1)
+    # It has missed the answer.
+    assert producer_of(world.init((1_000, 0))) == (1_000, 1)
+    assert producer_of(world.init((1_000, 1))) == (1_000, 2)
+    assert world.init((1_000, 0)).error is FENCED
+    assert world.init((999, 2)).error is FENCED
+
+
+def test_a_producer_that_goes_on_after_another_has_come() -> None:
+    world = World()
+    world.init()
+    world.init()
+    assert world.init((1_000, 0)).error is FENCED
+
+
+def test_another_id_after_the_last_epoch() -> None:
+    world = World()
+    world.init()
+    last = PRODUCER_EPOCH_MAX - 1
+    known = world.shard.state.ids[ID]
+    known.committed = world.transaction()._replace(producer_epoch=last)
+    assert producer_of(world.init((1_000, last))) == (1_001, 0)
+    # It has missed that answer.
+    assert producer_of(world.init((1_000, last))) == (1_001, 0)
+    known.committed = world.transaction()._replace(producer_epoch=last)
+    assert producer_of(world.init()) == (1_002, 0)
+
+
+# An epoch for each transaction.
+
+
+def test_each_end_gives_the_next_epoch() -> None:
+    world = World()
+    producer = ongoing(world, version=2)
+    assert world.end(producer, version=2) == (NONE, 1_000, 1)
+    (end,) = world.sent.ends
+    assert (end.producer_epoch, end.transaction_version) == (1, 2)
+    world.sent.written()
+    assert (world.status, world.transaction().producer_epoch) == (S.COMPLETE_COMMIT, 1)
+    # The answer was missed.
+    assert world.end(producer, version=2) == (NONE, 1_000, 1)
+    assert world.end(producer, version=2, commit=False).error is INVALID_STATE
+    # Nothing was added under the new epoch.
+    assert world.end((1_000, 1), version=2).error is INVALID_STATE
+    assert world.end((1_000, 1), version=2, commit=False) == (NONE, 1_000, 2)
+    world.sent.written()
+    assert world.end((1_000, 1), version=2, commit=False) == (NONE, 1_000, 2)
+    assert world.end((1_000, 0), version=2, commit=False).error is FENCED
+
+
+def test_an_abort_where_nothing_was_added_yet() -> None:
+    world = World()
+    producer = producer_of(world.init())
+    assert world.end(producer, version=2).error is INVALID_STATE
+    assert world.end(producer, version=2, commit=False) == (NONE, 1_000, 1)
+    assert world.sent.ends[0].partitions == frozenset()
+    world.sent.written()
+    assert world.status is S.COMPLETE_ABORT
+
+
+def test_an_end_with_the_last_epoch_gives_another_id() -> None:
+    world = World()
+    world.init()
+    last = PRODUCER_EPOCH_MAX - 1
+    world.shard.state.ids[ID].committed = world.transaction()._replace(producer_epoch=last)
+    assert world.add((1_000, last), A, version=2) is NONE
+    assert world.end((1_000, last), version=2) == (NONE, 1_001, 0)
+    assert world.sent.ends[0][:2] == (1_000, PRODUCER_EPOCH_MAX)
+    world.sent.written()
+    assert world.transaction()[:2] == (1_001, 0)
+    assert world.end((1_000, last), version=2) == (NONE, 1_001, 0)
+    assert world.add((1_001, 0), A, version=2) is NONE
+
+
+def test_a_fenced_producer_goes_on_with_the_epoch_of_the_abort() -> None:
+    """What KIP-890 allows: nobody else has this epoch."""
+    world = World()
+    producer = ongoing(world, version=2)
+    world.advance(2 * TIMEOUT_MS)
+    world.sent.written()
+    assert world.end(producer, version=2).error is INVALID_STATE
+    assert producer_of(world.init(producer)) == (1_000, 1)
+
+
+# Time.
+
+
+def test_an_abandoned_transaction_is_aborted() -> None:
+    world = World()
+    producer = ongoing(world)
+    world.advance(TIMEOUT_MS - 1)
+    assert world.status is S.ONGOING
+    world.advance(world.config.transactions.abort_check_interval_ms + 1)
+    assert (world.status, world.counts.aborted_by_timeout) == (S.PREPARE_ABORT, 1)
+    assert world.sent.ends[0][1:4] == (producer[1] + 1, world.journal.epoch, False)
+    world.sent.written()
+    assert world.end(producer).error is FENCED
+
+
+def test_a_transaction_that_goes_on_is_aborted_by_its_begin_and_the_next_one_by_its_own() -> None:
+    world = World()
+    producer = ongoing(world)
+    world.advance(TIMEOUT_MS // 2)
+    world.end(producer)
+    world.sent.written()
+    assert world.add(producer, A) is NONE
+    world.advance(TIMEOUT_MS // 2 + 20_000)
+    assert world.add(producer, B) is NONE
+    assert world.status is S.ONGOING
+    world.advance(TIMEOUT_MS // 2)
+    assert world.status is S.PREPARE_ABORT
+
+
+@pytest.mark.parametrize("set_by_ms", [-30 * 24 * HOUR_MS, 30 * 24 * HOUR_MS])
+def test_a_clock_that_is_set_aborts_nothing(set_by_ms: int) -> None:
+    world = World()
+    ongoing(world)
+    world.clock.set_by_ms = set_by_ms
+    world.advance(TIMEOUT_MS // 2)
+    assert world.status is S.ONGOING
+    world.advance(TIMEOUT_MS)
+    assert world.status is S.PREPARE_ABORT
+
+
+def test_an_abort_that_the_journal_refuses_is_tried_again() -> None:
+    world = World()
+    ongoing(world)
+    world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.advance(2 * TIMEOUT_MS)
+    assert (world.status, world.transaction().producer_epoch) == (S.ONGOING, 0)
+    world.journal.refusal = None
+    world.advance(shard_module.RETRY_MS)
+    assert (world.status, world.transaction().producer_epoch) == (S.PREPARE_ABORT, 1)
+
+
+def test_ids_that_nobody_uses_are_forgotten() -> None:
+    world = World(transactional_id_expiration_ms=str(HOUR_MS))
+    world.init(name="idle")
+    producer = ongoing(world)
+    world.advance(2 * HOUR_MS + 1)
+    assert list(world.shard.state.ids) == [ID]
+    world.sent.written()
+    world.advance(2 * HOUR_MS + 1)
+    assert not world.shard.state.ids
+    assert world.add(producer, A) is MAPPING
+    world.move_over()
+    assert (world.shard.state.ids, world.counts.ids) == ({}, 0)
+
+
+# Journals.
+
+
+def test_a_write_that_is_refused_changes_nothing() -> None:
+    world = World()
+    world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.init().error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert not world.shard.state.ids
+    world.journal.refusal = None
+    producer = ongoing(world)
+    world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.end(producer).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.journal.refusal = None
+    assert world.status is S.ONGOING
+    assert world.end(producer).error is NONE
+
+
+def test_a_write_whose_commit_takes_too_long_takes_effect_when_it_is_known() -> None:
+    world = World()
+    producer = ongoing(world)
+    world.journal.held = True
+    answer = world.asks_end(producer)
+    world.journal.time_out()
+    assert answer.value.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.end(producer).error is CONCURRENT
+    world.advance(HOUR_MS)
+    assert (world.status, world.sent.ends) == (S.ONGOING, [])
+    world.journal.commit()
+    assert world.status is S.PREPARE_COMMIT
+    assert len(world.sent.ends) == 1
+
+
+def test_a_completion_that_the_journal_refuses_is_written_later() -> None:
+    world = World()
+    world.end(ongoing(world))
+    world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.sent.written()
+    assert world.status is S.PREPARE_COMMIT
+    world.journal.refusal = None
+    world.advance(shard_module.RETRY_MS)
+    assert world.status is S.COMPLETE_COMMIT
+
+
+# Loading.
+
+
+def test_a_decided_end_goes_on_after_a_load() -> None:
+    world = World()
+    world.end(ongoing(world))
+    assert world.status is S.PREPARE_COMMIT
+    world.move_over()
+    assert len(world.sent.waiting) == 1
+    assert world.sent.ends[1] == world.sent.ends[0]
+    world.sent.written()
+    assert world.status is S.COMPLETE_COMMIT
+
+
+def test_nothing_that_a_load_has_found_is_acted_on_before_it_is_committed() -> None:
+    journal = MemoryJournal()
+    world = World(journal)
+    world.end(ongoing(world))
+    journal.hold_what_is_found()
+    world.move_over()
+    assert not world.shard.is_certain
+    assert world.sent.waiting == []
+    journal.commit()
+    assert world.shard.is_certain
+    assert len(world.sent.waiting) == 1
+
+
+def test_an_open_transaction_has_what_is_left_of_its_time_after_a_load() -> None:
+    world = World()
+    ongoing(world)
+    world.advance(TIMEOUT_MS // 2)
+    world.move_over()
+    assert world.transaction().partitions == {A, C}
+    world.advance(TIMEOUT_MS // 2 - 1)
+    assert world.status is S.ONGOING
+    world.advance(world.config.transactions.abort_check_interval_ms + 1)
+    assert world.status is S.PREPARE_ABORT
+
+
+def test_an_old_shard_does_nothing_more() -> None:
+    world = World()
+    producer = ongoing(world)
+    world.end(producer)
+    old = world.shard
+    (_, _, done) = world.sent.waiting[0]
+    world.move_over()
+    writes = world.journal.writes
+    done(world.now())
+    assert world.journal.writes == writes
+    assert old.state.ids == {}
+
+
+def test_bad_records_are_passed_over() -> None:
+    journal = MemoryJournal()
+    journal.add((None, b"v"), (b"", b"v"), (b"\0\7k", b"v"), (b"\0\0\0\1a", b"\0\x09"), (b"\0\0\0\1a", b""))
+    world = World(journal)
+    assert not world.shard.state.ids
+    assert world.init().error is NONE
