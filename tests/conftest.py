@@ -8,26 +8,34 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 if str(REPOSITORY) not in sys.path:  # tools/ and bench/ are no part of the installed package
     sys.path.insert(0, str(REPOSITORY))
 
 from tools.kafka_jars import CLIENTS_39, KAFKA, JarSet, JarsUnavailable, jars  # noqa: E402
+from tools.kafka_tools import KafkaTools  # noqa: E402
 from tools.ottla_server import ottla_up  # noqa: E402
 from tools.server_process import ServerProcess  # noqa: E402
 
 from ottla import logs  # noqa: E402
+from tests.distribution import scopes  # noqa: E402
+from tests.searches import left_out  # noqa: E402
+from tests.side_by_side import Distribution  # noqa: E402
+
+if TYPE_CHECKING:
+    from tests.interop.broker import Broker
 
 ON_CI = os.environ.get("CI", "").lower() == "true"
 
 # However slow the machine is, a random search finds the same: neither an example nor the making of it has a time limit.
-settings.register_profile("by no clock", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("by no clock")
+# `./test` draws few examples, and the same ones each time; `./test --slow` draws all of them, and others each time.
+settings.register_profile("all", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("few", settings.get_profile("all"), max_examples=20, derandomize=True)
 
 #: Servers that run during a test; the tail of what they wrote goes with the test's failure.
 WATCHED = pytest.StashKey[list[ServerProcess]]()
@@ -37,20 +45,33 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[WATCHED] = []
     if not config.option.markexpr:
         config.option.markexpr = "not slow"  # long searches run when they are asked for by name
+    settings.load_profile("few" if config.option.markexpr == "not slow" else "all")
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    from tests.distribution import FilesAndGroups
-
-    return FilesAndGroups(config, log)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--workers", type=int, default=1, help="run tests side by side in so many processes")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        from tests.distribution import in_order
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    if session.config.option.workers < 2 or session.config.option.collectonly or session.testsfailed:
+        return None
+    Distribution(session, scopes(session.items)).run(session.config.option.workers)
+    if session.shouldfail:
+        raise session.Failed(session.shouldfail)
+    if session.shouldstop:
+        raise session.Interrupted(session.shouldstop)
+    return True
 
-        in_order(items)
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in left_out(items):
+        item.add_marker("slow")
+    if config.option.markexpr == "slow":
+        for item in items:
+            if is_hypothesis_test(getattr(item, "obj", None)):
+                item.add_marker("slow")
 
 
 #: New objects before the new ones are looked through; then how often before older ones are. A test makes and drops
@@ -60,12 +81,19 @@ COLLECTED_AFTER = (10_000, 20, 20)
 KEPT = pytest.StashKey[int]()
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Modules and items stay to the end: a collection of garbage within a test need not go through all of them."""
-    gc.collect()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Modules and items stay to the end: nobody need go through all of them for garbage, neither now nor later.
+
+    A third of what finding the tests takes was spent on that.
+    """
+    gc.disable()
+    result = yield
     gc.freeze()
+    gc.enable()
     gc.set_threshold(*COLLECTED_AFTER)
     session.config.stash[KEPT] = gc.get_freeze_count()
+    return result
 
 
 @pytest.hookimpl(trylast=True)
@@ -124,6 +152,30 @@ def kafka_jars() -> Path:
 def kafka39_jars() -> Path:
     """The client of Kafka 3.9, the last that knows ZooKeeper mode's requests."""
     return found_jars(CLIENTS_39)
+
+
+@pytest.fixture(scope="session")
+def kafka_tools(kafka_jars: Path) -> Iterator[KafkaTools]:
+    """Kafka's command line tools in one warm virtual machine."""
+    with KafkaTools(kafka_jars) as tools:
+        yield tools
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(
+    tmp_path_factory: pytest.TempPathFactory, kafka_jars: Path, watch_server: WatchServer
+) -> Iterator[Broker]:
+    """One Apache Kafka for the tests of a worker, which have topics and groups of their own and leave it running."""
+    from tests.interop.broker import kafka_broker
+
+    properties = {
+        "log.cleaner.backoff.ms": "100",
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.num.partitions": "1",
+    }
+    broker = kafka_broker(tmp_path_factory.mktemp("apache") / "kafka", kafka_jars, properties)
+    with watch_server(broker.server), broker.server:
+        yield broker
 
 
 #: Called with a server: attaches its output to whatever fails inside the block, and leaves no process behind.

@@ -101,6 +101,7 @@ def test_the_images_command_serves_this_machine(tmp_path: Path) -> None:
     assert "cluster.id=5L6g3nShT-eMCtK--X86sw" in (tmp_path / "data" / "meta.properties").read_text()
 
 
+@pytest.mark.slow
 def test_what_the_image_copies_is_enough_to_build_the_package(tmp_path: Path) -> None:
     copied = [name for line in instructions("COPY") if "--from" not in line for name in shlex.split(line)[:-1]]
     assert "src" in copied

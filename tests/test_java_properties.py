@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla import java_properties
@@ -7,7 +7,6 @@ from ottla import java_properties
 pairs = st.dictionaries(st.text(max_size=20), st.text(max_size=20), max_size=5)
 
 
-@settings(deadline=None)
 @given(pairs)
 def test_what_was_written_is_read(mapping):
     assert java_properties.decode(java_properties.encode(mapping).decode("ascii")) == mapping

@@ -239,6 +239,7 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
 
 @pytest.mark.java
 @pytest.mark.timeout(400)
+@pytest.mark.slow
 def test_the_page_as_it_is_written(machines: Machines) -> None:
     machines.follow("The ensemble")
     machines.follow("The brokers")

@@ -53,6 +53,7 @@ def test_elements_that_differ_stand_in_their_order() -> None:
     assert decoded(frame) == FindCoordinatorRequest(coordinator_keys=[f"group-{number}" for number in range(3_000)])
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("filling", Filling, ids=lambda filling: filling.value)
 @pytest.mark.parametrize("array", ARRAYS, ids=lambda array: array.id)
 def test_every_array_of_every_api_is_made_as_long_as_the_frame_carries(array: LongArray, filling: Filling) -> None:

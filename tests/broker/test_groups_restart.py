@@ -85,6 +85,7 @@ def check_it_is_there(peer: Peer, member: str) -> None:
         assert fetch(peer, group, None) == {("t", 0): number, ("t", 1): number + 100}
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_groups_and_offsets_are_there_again(server: ServerProcess, how: str) -> None:
     with Peer(server.port) as peer:

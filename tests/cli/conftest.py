@@ -6,7 +6,9 @@ import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,16 +52,37 @@ Command = Callable[..., Ran]
 
 @pytest.fixture
 def in_process(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """`ottla` without a new interpreter: `in_process("topic", "list")`. A traceback fails the test."""
+    """`ottla` without a new interpreter: `in_process("topic", "list")`. A traceback fails the test.
+
+    What it is given as `stdin` comes to it by a pipe.
+    """
     monkeypatch.setenv("OTTLA_TRACEBACK", "1")
 
-    def run(*words: str) -> Ran:
+    def run(*words: str, stdin: bytes | None = None) -> Ran:
         capfd.readouterr()
-        code = main(list(words))
+        with nullcontext() if stdin is None else piped(stdin):
+            code = main(list(words))
         out, err = capfd.readouterr()
         return Ran(code=code, out=out, err=err)
 
     return run
+
+
+@contextmanager
+def piped(data: bytes) -> Iterator[None]:
+    """Standard input is a pipe, and its other end is closed behind these bytes."""
+    reading, writing = os.pipe()
+
+    def write() -> None:
+        with suppress(BrokenPipeError), open(writing, "wb") as pipe:
+            pipe.write(data)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with pytest.MonkeyPatch.context() as patch, open(reading) as stdin:
+        patch.setattr(sys, "stdin", stdin)
+        yield
+    writer.join()
 
 
 @pytest.fixture
@@ -71,7 +94,7 @@ def ottla(in_process: Command, ottla_broker: InProcessBroker, monkeypatch: pytes
 
 @pytest.fixture
 def process(ottla_broker: InProcessBroker) -> Command:
-    """`ottla` as a person has it: `process("produce", "orders", stdin=b"...")`."""
+    """`ottla` in an interpreter of its own, where that is what is tested: `process("produce", "t", stdin=b"...")`."""
 
     def run(*words: str, stdin: bytes = b"", env: dict[str, str] | None = None) -> Ran:
         return run_process(words, stdin, {"OTTLA_BOOTSTRAP_SERVER": ottla_broker.bootstrap, **(env or {})})

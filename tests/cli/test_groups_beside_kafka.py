@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,6 @@ __all__ = ["filled", "group"]  # fixtures
 
 # One virtual machine serves them all, so they stay together on one of the test run's processes.
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
-
-
-@pytest.fixture(scope="module")
-def kafka_tools(kafka_jars: Path) -> Iterator[KafkaTools]:
-    with KafkaTools(kafka_jars) as tools:
-        yield tools
 
 
 def rows_of(table: str, *columns: str) -> list[list[str]]:

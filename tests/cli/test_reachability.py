@@ -29,6 +29,7 @@ from ottla.ports.memory import memory_ports
 from ottla.protocol.apis import ApiKey
 from tests.cli.conftest import SECONDS_MAX, Command, Ran, environment, run_process
 from tests.client.proxy import Action, Pass, Proxy, Request, Silence
+from tests.searches import some
 
 
 class ServedBroker:
@@ -121,6 +122,7 @@ def first_line(command: Watched) -> str:
     return command.child.stdout.readline().decode().rstrip("\n")
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("shared", [[], ["--group", "g"]], ids=["alone", "in a group"])
 @pytest.mark.parametrize("end", [["-c", "3"], ["--timeout-ms", "60000"]], ids=["-c", "--timeout-ms"])
 def test_reading_to_an_end_is_given_up(broker: ServedBroker, shared: list[str], end: list[str]) -> None:
@@ -181,7 +183,7 @@ def test_silence_while_reading_is_measured_is_no_end_either(broker: ServedBroker
     assert "nothing came for 1000 ms, and the brokers did not answer within 3000 ms either" in ran.err
 
 
-@pytest.mark.parametrize("shared", [[], ["--group", "g"]], ids=["alone", "in a group"])
+@pytest.mark.parametrize("shared", some([[], ["--group", "g"]], ["--group", "g"]), ids=["alone", "in a group"])
 def test_reading_goes_on_when_the_broker_is_back(broker: ServedBroker, shared: list[str]) -> None:
     assert broker.run("produce", "orders", stdin=b"one\n").code == 0
     with watched(broker, "consume", "orders", "--from-beginning", *shared) as command:

@@ -35,16 +35,16 @@ def filled(ottla_broker: InProcessBroker, topic: str) -> str:
     return topic
 
 
-def test_lines_come_back_as_they_were(process: Command, ottla: Command, topic: str) -> None:
-    ran = process("produce", topic, stdin=b"one\n\nthree\r\nwithout an end")
+def test_lines_come_back_as_they_were(ottla: Command, topic: str) -> None:
+    ran = ottla("produce", topic, stdin=b"one\n\nthree\r\nwithout an end")
     assert (ran.code, ran.out, ran.err) == (0, "", "")
     assert ottla("consume", topic, "--from-beginning", "-e").out == "one\n\nthree\r\nwithout an end\n"
     assert ottla("consume", topic, "-e").out == "one\n\nthree\r\nwithout an end\n"  # what is there
     assert ottla("consume", topic, "-e", "-o", "end").out == ""
 
 
-def test_keys_headers_and_nulls(process: Command, ottla: Command, topic: str) -> None:
-    ran = process(
+def test_keys_headers_and_nulls(ottla: Command, topic: str) -> None:
+    ran = ottla(
         "produce", topic, "-K", ":", "--null", "NIL", "-H", "from=here", "-z", "lz4", stdin=b"a:1\nNIL:b:c\nd:NIL\n"
     )
     assert ran.code == 0, ran.err
@@ -52,9 +52,9 @@ def test_keys_headers_and_nulls(process: Command, ottla: Command, topic: str) ->
     assert shown == "a/1/1/1/from=here%\n-/-1/b:c/3/from=here%\nd/1/-/-1/from=here%\n"
 
 
-def test_kafkas_reader_and_formatter(process: Command, ottla: Command, topic: str) -> None:
+def test_kafkas_reader_and_formatter(ottla: Command, topic: str) -> None:
     reader = ("--property", "parse.key=true", "--property", "parse.headers=true", "--property", "key.separator=|")
-    ran = process("produce", "--topic", topic, *reader, stdin=b"h1:v1,h2:v2\tk|v\n")
+    ran = ottla("produce", "--topic", topic, *reader, stdin=b"h1:v1,h2:v2\tk|v\n")
     assert ran.code == 0, ran.err
     names = ("partition", "offset", "headers", "key", "value")
     formatter = [word for name in names for word in ("--property", f"print.{name}=true")]
@@ -63,7 +63,7 @@ def test_kafkas_reader_and_formatter(process: Command, ottla: Command, topic: st
 
 
 @THREE_KEPT
-def test_envelopes_go_out_and_come_in_again(process: Command, ottla: Command, topic: str) -> None:
+def test_envelopes_go_out_and_come_in_again(ottla: Command, topic: str) -> None:
     given: list[dict[str, object]] = [
         {"key": "a", "payload": "1", "headers": ["h", "v", "n", None], "ts": FIRST_MS},
         {"key": None, "payload": None, "headers": [], "ts": FIRST_MS + 1},
@@ -75,49 +75,49 @@ def test_envelopes_go_out_and_come_in_again(process: Command, ottla: Command, to
         },
     ]
     lines = "\n".join(json.dumps(each) for each in given)
-    assert process("produce", topic, "-J", "-p", "2", stdin=lines.encode()).code == 0
+    assert ottla("produce", topic, "-J", "-p", "2", stdin=lines.encode()).code == 0
     first = ottla("consume", topic, "--from-beginning", "-e", "-J").out
     read = [json.loads(line) for line in first.splitlines()]
     assert [{name: each[name] for name in given[0]} for each in read] == given
     assert [(each["topic"], each["partition"], each["offset"]) for each in read] == [(topic, 2, n) for n in range(3)]
-    assert process("produce", topic, "-J", "-p", "1", stdin=first.encode()).code == 0
+    assert ottla("produce", topic, "-J", "-p", "1", stdin=first.encode()).code == 0
     again = ottla("consume", topic, "--from-beginning", "-e", "-J", "-p", "1").out
     assert again == first.replace('"partition":2', '"partition":1')
 
 
-def test_an_envelope_goes_where_it_says_or_is_refused(process: Command, ottla: Command, topic: str) -> None:
+def test_an_envelope_goes_where_it_says_or_is_refused(ottla: Command, topic: str) -> None:
     named = json.dumps({"topic": topic, "payload": "named"}).encode()
     elsewhere = json.dumps({"topic": "elsewhere", "payload": "other"}).encode()
-    assert process("produce", "-J", stdin=named).code == 0
-    assert process("produce", topic, "-J", stdin=named).code == 0
-    ran = process("produce", topic, "-J", stdin=named + b"\n" + elsewhere)
+    assert ottla("produce", "-J", stdin=named).code == 0
+    assert ottla("produce", topic, "-J", stdin=named).code == 0
+    ran = ottla("produce", topic, "-J", stdin=named + b"\n" + elsewhere)
     assert ran.code == 1
     assert ran.err == (
         f"ottla: line 2: its topic is elsewhere, not {topic}: leave TOPIC out to send each to its own, or give "
         f"--ignore-place to send all to {topic}; 1 record before it was sent\n"
     )
-    ran = process("produce", "-J", stdin=b'{"payload": "nowhere"}')
+    ran = ottla("produce", "-J", stdin=b'{"payload": "nowhere"}')
     assert (ran.code, "line 1: it names no topic, and neither does the command line" in ran.err) == (1, True)
-    assert process("produce", topic, "-J", "--ignore-place", stdin=elsewhere).code == 0
+    assert ottla("produce", topic, "-J", "--ignore-place", stdin=elsewhere).code == 0
     assert ottla("consume", topic, "--from-beginning", "-e").lines == ["named", "named", "named", "other"]
-    assert process("produce", stdin=b"x").code == faults.USAGE
+    assert ottla("produce", stdin=b"x").code == faults.USAGE
 
 
 @THREE_KEPT
-def test_an_envelope_goes_to_its_partition(process: Command, ottla: Command, topic: str) -> None:
+def test_an_envelope_goes_to_its_partition(ottla: Command, topic: str) -> None:
     third = json.dumps({"topic": topic, "partition": 2, "payload": "x"}).encode()
-    assert process("produce", topic, "-J", stdin=third).code == 0
-    assert process("produce", topic, "-J", "-p", "1", stdin=third).code == 0
-    assert process("produce", topic, "-J", "--ignore-place", "-k", "a", stdin=third).code == 0
+    assert ottla("produce", topic, "-J", stdin=third).code == 0
+    assert ottla("produce", topic, "-J", "-p", "1", stdin=third).code == 0
+    assert ottla("produce", topic, "-J", "--ignore-place", "-k", "a", stdin=third).code == 0
     shown = ottla("consume", topic, "--from-beginning", "-e", "-f", "%p\\n").lines
     assert sorted(shown)[-2:] != ["2", "2"] or len(shown) == 3
     assert {"1", "2"} <= set(shown)
     none = json.dumps({"topic": topic, "partition": 7, "payload": "x"}).encode()
-    assert process("produce", topic, "-J", stdin=none).code == faults.NOT_FOUND
+    assert ottla("produce", topic, "-J", stdin=none).code == faults.NOT_FOUND
 
 
-def test_envelopes_that_would_have_been_nulls_are_refused(process: Command, ottla: Command, topic: str) -> None:
-    ran = process("produce", topic, "-J", stdin=b'{"key": "k", "value": "v"}\n')
+def test_envelopes_that_would_have_been_nulls_are_refused(ottla: Command, topic: str) -> None:
+    ran = ottla("produce", topic, "-J", stdin=b'{"key": "k", "value": "v"}\n')
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("ottla: line 1: it has a field value, which envelopes do not have; did you mean payload")
     assert ottla("consume", topic, "--from-beginning", "-e").lines == []
@@ -156,13 +156,11 @@ def test_a_range_of_times_ends_by_itself(ottla: Command, filled: str) -> None:
 
 
 @KEPT
-def test_a_range_that_ends_in_the_future_ends_with_the_first_record_of_that_time(
-    process: Command, ottla: Command, filled: str
-) -> None:
+def test_a_range_that_ends_in_the_future_ends_with_the_first_record_of_that_time(ottla: Command, filled: str) -> None:
     soon = json.dumps({"payload": "late", "ts": 4_000_000_000_000})
     settings = ("--topic", filled, "--config", "message.timestamp.after.max.ms=9000000000000")
     assert ottla("config", "alter", *settings).code == 0
-    assert process("produce", filled, "-J", stdin=soon.encode()).code == 0
+    assert ottla("produce", filled, "-J", stdin=soon.encode()).code == 0
     assert ottla("consume", filled, "--offset", f"@{FIRST_MS + 8000}:2090-01-01").lines == ["v8", "v9"]
 
 
@@ -180,7 +178,7 @@ def test_partitions_that_have_nothing_do_not_keep_it_from_ending(ottla: Command,
 
 
 @KEPT
-def test_an_offset_that_is_yet_to_come_is_waited_for(process: Command, ottla: Command, filled: str) -> None:
+def test_an_offset_that_is_yet_to_come_is_waited_for(ottla: Command, filled: str) -> None:
     assert ottla("consume", filled, "--offset", "11", "-e").lines == []
     assert ottla("consume", filled, "--offset", "11", "--timeout-ms", "200").lines == []
     command = [sys.executable, "-m", "ottla", "consume", filled, "--offset", "11", "-c", "1", "-f", "%o %v"]
@@ -188,7 +186,7 @@ def test_an_offset_that_is_yet_to_come_is_waited_for(process: Command, ottla: Co
         command, stdout=subprocess.PIPE, env=environment(OTTLA_BOOTSTRAP_SERVER=os.environ["OTTLA_BOOTSTRAP_SERVER"])
     )
     try:
-        assert process("produce", filled, stdin=b"ten\neleven\ntwelve\n").code == 0
+        assert ottla("produce", filled, stdin=b"ten\neleven\ntwelve\n").code == 0
         assert child.communicate(timeout=60)[0] == b"11 eleven"
     finally:
         child.kill()
@@ -230,15 +228,13 @@ def test_ctrl_c_does_not_wait_for_one_more_line(ottla_broker: InProcessBroker, t
 # What goes wrong
 
 
-def test_a_line_that_is_not_what_it_should_be_ends_it_after_those_before(
-    process: Command, ottla: Command, topic: str
-) -> None:
-    ran = process("produce", topic, "-K", ":", stdin=b"a:1\nb\nc:3\n")
+def test_a_line_that_is_not_what_it_should_be_ends_it_after_those_before(ottla: Command, topic: str) -> None:
+    ran = ottla("produce", topic, "-K", ":", stdin=b"a:1\nb\nc:3\n")
     assert (ran.code, ran.err) == (
         1,
         "ottla: line 2: there is no ':' between key and value; 1 record before it was sent\n",
     )
-    ran = process("produce", topic, "-J", stdin=b'{"payload": "2"}\n{"payload"\n')
+    ran = ottla("produce", topic, "-J", stdin=b'{"payload": "2"}\n{"payload"\n')
     assert ran.code == 1
     assert "line 2: it is not JSON" in ran.err
     assert ottla("consume", topic, "--from-beginning", "-e").lines == ["1", "2"]
@@ -256,34 +252,34 @@ def test_a_line_that_is_not_what_it_should_be_ends_it_after_those_before(
     ids=["large", "time", "partition", "number"],
 )
 def test_a_record_that_cannot_be_sent_is_named_too(
-    process: Command, ottla: Command, topic: str, words: tuple[str, ...], second: str, said: str
+    ottla: Command, topic: str, words: tuple[str, ...], second: str, said: str
 ) -> None:
     first = '{"payload": "a"}' if words == ("-J",) else "0 a" if words else "a"
-    ran = process("produce", topic, *words, stdin=f"{first}\n{second}\n{first}\n".encode())
+    ran = ottla("produce", topic, *words, stdin=f"{first}\n{second}\n{first}\n".encode())
     assert ran.code in {faults.FAILED, faults.NOT_FOUND}
     assert said.replace("TOPIC", topic) in ran.err
     assert ran.err.endswith("; 1 record before it was sent\n")
     assert ottla("consume", topic, "-o", "start", "-e").lines == ["a"]
 
 
-def test_records_that_the_broker_refuses(process: Command, ottla_broker: InProcessBroker) -> None:
+def test_records_that_the_broker_refuses(ottla: Command, ottla_broker: InProcessBroker) -> None:
     ottla_broker.create_topic("small", configs={"max.message.bytes": "200"})
-    ran = process("produce", "small", stdin=b"x" * 500 + b"\n")
+    ran = ottla("produce", "small", stdin=b"x" * 500 + b"\n")
     assert ran.code == faults.FAILED
     assert ran.err.startswith("ottla: 1 record was not acknowledged: ")
     ottla_broker.delete_topic("small")
 
 
-def test_a_partition_and_a_topic_that_are_not_there(process: Command, ottla: Command, topic: str) -> None:
+def test_a_partition_and_a_topic_that_are_not_there(ottla: Command, topic: str) -> None:
     assert ottla("consume", "none", "-e").code == faults.NOT_FOUND
-    assert process("produce", topic, "-p", "7", stdin=b"x\n").code == faults.NOT_FOUND
+    assert ottla("produce", topic, "-p", "7", stdin=b"x\n").code == faults.NOT_FOUND
 
 
-def test_settings_of_the_client(process: Command, ottla: Command, topic: str) -> None:
-    assert process("produce", topic, "--producer-property", "linger.ms=0", "--acks", "1", stdin=b"x\n").code == 0
+def test_settings_of_the_client(ottla: Command, topic: str) -> None:
+    assert ottla("produce", topic, "--producer-property", "linger.ms=0", "--acks", "1", stdin=b"x\n").code == 0
     ran = ottla("consume", topic, "--consumer-property", "fetch.min.byte=1")
     assert (ran.code, "fetch.min.bytes" in ran.err) == (faults.USAGE, True)
-    ran = process("produce", topic, "--acks", "0", "--producer-property", "enable.idempotence=true", stdin=b"x\n")
+    ran = ottla("produce", topic, "--acks", "0", "--producer-property", "enable.idempotence=true", stdin=b"x\n")
     assert ran.code == faults.USAGE
 
 

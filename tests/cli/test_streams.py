@@ -13,6 +13,7 @@ from ottla.cli import faults
 from ottla.testing import InProcessBroker
 from tests.cli.conftest import SECONDS_MAX, Ran, environment, run_minding_modes, run_process
 from tests.cli.test_starting import started
+from tests.searches import slow
 
 
 def by_shell(redirection: str, *words: str, stdin: bytes = b"", **env: str) -> Ran:
@@ -50,6 +51,7 @@ def words_of(ottla_broker: InProcessBroker, topic: str, tmp_path: Path) -> dict[
     return {"TOPIC": topic, "LOG": str(log)}
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(
     ("redirection", "reason"), [(">/dev/full", "No space left on device"), (">&-", "it is closed")]
 )
@@ -88,9 +90,9 @@ UP = ("up", "--port", "0", "--data")
     ("redirection", "words"),
     [
         (">&-", UP),
-        (">/dev/full", UP),
+        slow((">/dev/full", UP)),
         ("<&- >&-", UP),
-        (">&-", ("up", "-n", "2", "--port", "0", "--data")),
+        slow((">&-", ("up", "-n", "2", "--port", "0", "--data"))),
         (">/dev/full", ("tree", "--listen", "127.0.0.1:0", "--dir")),
     ],
     ids=lambda given: given if isinstance(given, str) else " ".join(given[:2]),

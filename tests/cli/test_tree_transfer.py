@@ -38,6 +38,7 @@ def check(running: Cluster, number: int) -> None:
     assert found == list(range((number + 1) * RECORDS))
 
 
+@pytest.mark.slow
 def test_three_brokers_move_to_another_tree_and_back(tmp_path: Path, in_process: Command) -> None:
     folder, file = str(tmp_path / "data.coordination"), str(tmp_path / "tree.json")
     with cluster(3, data=tmp_path) as running:

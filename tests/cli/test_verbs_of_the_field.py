@@ -51,11 +51,11 @@ def consumed(ottla: Command, topic: str, format_: str) -> list[str]:
 
 
 @KEPT
-def test_produce_says_where_records_went(process: Command, topic: str) -> None:
-    ran = process("produce", topic, "-o", "%p %o %k=%v\\n", "-K", ":", stdin=b"a:1\nb:2\n")
+def test_produce_says_where_records_went(ottla: Command, topic: str) -> None:
+    ran = ottla("produce", topic, "-o", "%p %o %k=%v\\n", "-K", ":", stdin=b"a:1\nb:2\n")
     assert (ran.code, ran.lines) == (0, ["0 0 a=1", "0 1 b=2"])
     rpks = "Produced to partition %p at offset %o with timestamp %d.\\n"
-    ran = process("produce", topic, "-o", rpks, "--timestamp", str(TIME_MS), stdin=b"x\n")
+    ran = ottla("produce", topic, "-o", rpks, "--timestamp", str(TIME_MS), stdin=b"x\n")
     assert ran.lines == [f"Produced to partition 0 at offset 2 with timestamp {TIME_MS}."]
 
 
@@ -73,19 +73,17 @@ def test_produce_says_where_records_went(process: Command, topic: str) -> None:
         ("%d %v\\n", b"1700000000000 one\n", ["-=one"]),
     ],
 )
-def test_formats_of_input(
-    process: Command, ottla: Command, topic: str, format_: str, given: bytes, records: list[str]
-) -> None:
-    ran = process("produce", topic, "-f", format_, stdin=given)
+def test_formats_of_input(ottla: Command, topic: str, format_: str, given: bytes, records: list[str]) -> None:
+    ran = ottla("produce", topic, "-f", format_, stdin=given)
     assert ran.code == 0, ran.err
     shown = ottla("consume", topic, "--from-beginning", "-e", "--null", "-", "-f", "%k=%v\\n").lines
     assert [line for line in shown if line] == records
 
 
 @pytest.mark.ottla_topic(partitions=2, configs={"retention.ms": "-1"})
-def test_headers_topics_and_partitions_of_input(process: Command, ottla: Command, topic: str) -> None:
+def test_headers_topics_and_partitions_of_input(ottla: Command, topic: str) -> None:
     line = f"{topic} 1 %d|a=1;b=2;|value\n".replace("%d", str(TIME_MS)).encode()
-    ran = process("produce", "-f", "%t %p %d|%H{1}%h{%k=%v;}|%v\\n", stdin=line.replace(b"|a", b"|2a"))
+    ran = ottla("produce", "-f", "%t %p %d|%H{1}%h{%k=%v;}|%v\\n", stdin=line.replace(b"|a", b"|2a"))
     assert ran.code == 0, ran.err
     shown = consumed(ottla, topic, "%p %d %h %v")
     assert shown == [f"1 {TIME_MS} a=1,b=2 value"]
@@ -101,8 +99,8 @@ def test_headers_topics_and_partitions_of_input(process: Command, ottla: Command
         ("%p %v\\n", b"x y\n", "'' is not a number"),
     ],
 )
-def test_input_that_is_not_made_so(process: Command, topic: str, format_: str, given: bytes, said: str) -> None:
-    ran = process("produce", topic, "-f", format_, stdin=given)
+def test_input_that_is_not_made_so(ottla: Command, topic: str, format_: str, given: bytes, said: str) -> None:
+    ran = ottla("produce", topic, "-f", format_, stdin=given)
     assert ran.code == faults.FAILED
     assert said in ran.err
     assert ran.err.count("\n") == 1
@@ -118,34 +116,34 @@ def test_input_that_is_not_made_so(process: Command, topic: str, format_: str, g
         ("%v{rot13}", "there is no form {rot13} to read"),
     ],
 )
-def test_formats_that_nothing_can_be_read_by(process: Command, topic: str, format_: str, said: str) -> None:
-    ran = process("produce", topic, "-f", format_, stdin=b"x")
+def test_formats_that_nothing_can_be_read_by(ottla: Command, topic: str, format_: str, said: str) -> None:
+    ran = ottla("produce", topic, "-f", format_, stdin=b"x")
     assert (ran.code, said in ran.err) == (faults.USAGE, True), ran.err
 
 
-def test_a_large_record_by_a_format_comes_in_many_pieces(process: Command, ottla: Command, topic: str) -> None:
+def test_a_large_record_by_a_format_comes_in_many_pieces(ottla: Command, topic: str) -> None:
     body = b"x" * 900_000
-    ran = process("produce", topic, "-f", "%V{6}%v", stdin=(b"900000" + body) * 2)
+    ran = ottla("produce", topic, "-f", "%V{6}%v", stdin=(b"900000" + body) * 2)
     assert ran.code == 0, ran.err
     assert consumed(ottla, topic, "%V") == ["900000", "900000"]
 
 
 @KEPT
-def test_keys_and_headers_of_any_bytes(process: Command, topic: str) -> None:
+def test_keys_and_headers_of_any_bytes(ottla: Command, topic: str) -> None:
     """A command line has bytes, and so have records."""
-    ran = process("produce", topic, "-k", "\udcff", "-H", "trace=\udcfe", stdin=b"one\n")
+    ran = ottla("produce", topic, "-k", "\udcff", "-H", "trace=\udcfe", stdin=b"one\n")
     assert (ran.code, ran.err) == (0, "")
-    ran = process("consume", topic, "-o", "start", "-e", "-f", "%k{hex} %h{%k=%v{hex}}\n")
+    ran = ottla("consume", topic, "-o", "start", "-e", "-f", "%k{hex} %h{%k=%v{hex}}\n")
     assert ran.lines == ["ff trace=fe"]
 
 
-def test_tombstones(process: Command, ottla: Command, topic: str) -> None:
-    assert process("produce", topic, "-K", ":", "-Z", stdin=b"a:\nb:1\n").code == 0
+def test_tombstones(ottla: Command, topic: str) -> None:
+    assert ottla("produce", topic, "-K", ":", "-Z", stdin=b"a:\nb:1\n").code == 0
     assert consumed(ottla, topic, "%k %V") == ["a -1", "b 1"]
 
 
-def test_headers_may_be_given_twice_and_as_rpk_has_them(process: Command, ottla: Command, topic: str) -> None:
-    assert process("produce", topic, "-H", "a=1", "-H", "a=2", "-H", "b:3", stdin=b"x\n").code == 0
+def test_headers_may_be_given_twice_and_as_rpk_has_them(ottla: Command, topic: str) -> None:
+    assert ottla("produce", topic, "-H", "a=1", "-H", "a=2", "-H", "b:3", stdin=b"x\n").code == 0
     assert consumed(ottla, topic, "%h") == ["a=1,a=2,b=3"]
 
 
@@ -153,12 +151,12 @@ def test_headers_may_be_given_twice_and_as_rpk_has_them(process: Command, ottla:
 
 
 @pytest.fixture
-def three(ottla: Command, process: Command, topic: str) -> list[str]:
+def three(ottla: Command, topic: str) -> list[str]:
     names = [f"{topic}-{letter}" for letter in "abc"]
     ran = ottla("topic", "create", *names, "-p", "2", "-c", "retention.ms=-1")
     assert (ran.code, ran.lines) == (0, [f"created {name}, partitions: 2" for name in names])
     for name in names:
-        assert process("produce", name, "-p", "0", stdin=name.encode()).code == 0
+        assert ottla("produce", name, "-p", "0", stdin=name.encode()).code == 0
     return names
 
 
@@ -218,11 +216,11 @@ def test_describe_everything(ottla: Command, three: list[str]) -> None:
         *(("s@1700000000", "01234"), ("e@1700000001", "012")),
     ],
 )
-def test_offsets(process: Command, ottla: Command, topic: str, offset: str, expected: str) -> None:
+def test_offsets(ottla: Command, topic: str, offset: str, expected: str) -> None:
     now = time.time_ns() // 1_000_000
     times = [TIME_MS, TIME_MS + 1, TIME_MS + 2, now - 3_600_000 - 60_000, now]
     lines = "\n".join(json.dumps({"payload": str(n), "ts": at}) for n, at in enumerate(times))
-    assert process("produce", topic, "-J", stdin=lines.encode()).code == 0
+    assert ottla("produce", topic, "-J", stdin=lines.encode()).code == 0
     ran = ottla("consume", topic, "-o", offset, "-e")
     assert (ran.code, "".join(ran.lines)) == (0, expected), ran.err
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Annotated, get_args, get_origin
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.searches import examples
 
 import ottla.config
 from ottla.config import Config, ConfigError, Listener, LogConfig, slices, up_defaults
@@ -414,7 +415,7 @@ def test_what_one_is_told_beats_up_defaults() -> None:
     assert config.broker.default_replication_factor == 3
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.dictionaries(st.sampled_from(sorted(broker_definitions())) | st.text(max_size=20), st.text(max_size=40)))
 def test_any_properties_are_read_or_refused_by_configerror(properties: dict[str, str]) -> None:
     try:

@@ -6,7 +6,8 @@ from collections import Counter
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.searches import examples
 
 from ottla.controller.deciding.placement import growth_start, place
 from ottla.model import BrokerId
@@ -47,7 +48,7 @@ def test_racks_count_only_when_every_broker_has_one() -> None:
     assert some == place(brokers(None, None, None, None), 8, 2, start=1, shift=0)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.data())
 def test_replicas_are_distinct_even_and_across_racks(draw: st.DataObject) -> None:
     count = draw.draw(st.integers(1, 9))

@@ -7,7 +7,8 @@ from contextlib import suppress
 import hypothesis.strategies as st
 import pytest
 from crc32c import crc32c
-from hypothesis import given, settings
+from hypothesis import given
+from tests.searches import examples
 
 from ottla.coordination import Create, Delete, SessionInfo, SetData
 from ottla.coordination.codec import CodecFault, decode_txn, encoding_txn
@@ -112,7 +113,7 @@ def test_any_flipped_bit_is_found_and_below_the_last_frame_it_is_damage() -> Non
         assert found.damaged_below_tail == (position < last)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.binary(max_size=200))
 def test_a_frame_of_any_bytes_raises_nothing_else(noise: bytes) -> None:
     for content in (noise, FRAME_MAGIC + noise, FRAME_MAGIC + sealed(noise)):
@@ -130,7 +131,7 @@ def sealed(body: bytes) -> bytes:
     return len(body).to_bytes(4, "big") + crc32c(body).to_bytes(4, "big") + body
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(st.data())
 def test_a_frame_with_changed_bytes_and_a_right_checksum_raises_nothing_else(draw: st.DataObject) -> None:
     body = bytearray(journal(1)[FILE_HEADER_SIZE + 12 :])
@@ -155,7 +156,7 @@ def test_a_snapshot_with_any_flipped_bit_or_cut_is_refused() -> None:
         decode_snapshot(content, tree.zxid + 1)
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(st.data())
 def test_a_snapshot_with_changed_bytes_and_a_right_checksum_raises_nothing_else(draw: st.DataObject) -> None:
     tree = small_tree()

@@ -6,7 +6,8 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.searches import examples
 
 from ottla.coordination import Check, Create, Delete, SessionInfo, SetData
 from ottla.coordination.codec import decode_txn, encoding_txn
@@ -110,7 +111,7 @@ def fresh() -> ZnodeTree:
     return tree
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(transactions, st.booleans())
 def test_the_tree_does_what_the_model_does(asked: list[tuple[int, list[Any]]], close: bool) -> None:
     tree, model, replayed = fresh(), Model(), fresh()
@@ -150,7 +151,7 @@ def test_the_tree_does_what_the_model_does(asked: list[tuple[int, list[Any]]], c
         assert stat.num_children == node["made"] - node["gone"]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(transactions)
 def test_a_snapshot_goes_on_like_the_tree_it_was_taken_of(asked: list[tuple[int, list[Any]]]) -> None:
     tree = fresh()

@@ -8,7 +8,8 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.searches import examples
 
 from ottla.coordination import notifications, znodes
 from ottla.coordination.znode_json import DamagedZnode
@@ -169,7 +170,7 @@ values = st.recursive(
 
 
 @pytest.mark.parametrize(("decode", "good"), DECODERS, ids=lambda one: getattr(one, "__name__", ""))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(draw=st.data())
 def test_damage_is_told_by_its_path_and_raises_nothing_else(
     decode: Callable[[str, bytes], Any], good: bytes, draw: st.DataObject

@@ -6,8 +6,9 @@ from contextlib import suppress
 from struct import pack
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.searches import examples
 
 from ottla.groups.records.group_records import (
     group_key,
@@ -80,7 +81,7 @@ def test_values_of_all_versions_are_read(version: int) -> None:
     assert read.expire_ms == (13 if version == 1 else -1)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.binary(max_size=80))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for read in (

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from tools.kafka_jars import JarsUnavailable, jars
-from tools.kafka_tools import KafkaTools
 from tools.recording_proxy import RecordingProxy
 from tools.server_process import HOST, free_port
 
@@ -88,13 +87,6 @@ def create_topic(admin: AdminClient, name: str, partitions: int = 1, **config: s
     created = admin.create_topics([NewTopic(name, partitions, 1, config=settings)])
     created[name].result(SECONDS_MAX)
     eventually(lambda: name in admin.list_topics(timeout=SECONDS_MAX).topics)
-
-
-@pytest.fixture(scope="session")
-def kafka_tools(kafka_jars: Path) -> Iterator[KafkaTools]:
-    """Kafka's command line tools in one warm virtual machine."""
-    with KafkaTools(kafka_jars) as tools:
-        yield tools
 
 
 #: Heartbeats that are quick enough for tests, and sessions that may be as short as a test needs.

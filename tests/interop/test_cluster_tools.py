@@ -293,6 +293,7 @@ def test_a_group_goes_on_when_its_coordinator_is_killed(cluster: Cluster, client
 
 
 @pytest.mark.java
+@pytest.mark.slow
 def test_a_java_group_goes_on_when_its_coordinator_is_killed(cluster: Cluster, kafka_tools: KafkaTools) -> None:
     topic, before, count = "group-java", 500, 1_500
     cluster.create_topic(topic, 2)

@@ -26,6 +26,7 @@ def ensemble(tmp_path: Path) -> Iterator[ZooKeeperEnsemble]:
 
 
 @pytest.mark.java
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_nothing_is_lost_whatever_the_ensemble_does(ensemble: ZooKeeperEnsemble, tmp_path: Path) -> None:
     cluster = EnsembleBrokers(tmp_path, f"{ensemble.connect}/ottla", dict.fromkeys((1, 2, 3), OURS), SESSION_MS)

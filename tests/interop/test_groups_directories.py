@@ -201,6 +201,7 @@ def test_the_broker_serves_the_groups_that_kafka_wrote(ours: Broker, kafka_fille
     ours.server.stop()
 
 
+@pytest.mark.slow
 def test_kafka_serves_the_groups_that_the_broker_wrote(ours: Broker, kafka_filled: Filled) -> None:
     ours.server.start()
     filled = fill(ours, transactions=True)

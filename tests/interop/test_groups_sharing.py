@@ -18,6 +18,7 @@ from tests.interop.clients import SECONDS_MAX
 from tests.interop.conftest import Join, create_topic
 from tests.interop.group_members import STARTS, Member, partitions_of, shares, wait_for
 from tests.interop.group_writing import Writing, produce
+from tests.searches import some
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-groups")]
 
@@ -46,7 +47,7 @@ def test_members_of_all_clients_share_a_group(
         writing.write_and_wait(join.present, join.members)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", some(CLIENTS, "kafka-python"))
 def test_one_to_four_members_over_three_partitions(
     join: Join, group_broker: Broker, group_admin: AdminClient, new_name: str, client: str
 ) -> None:
@@ -77,7 +78,7 @@ def test_one_to_four_members_over_three_partitions(
         expect(*held)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", some(CLIENTS, "aiokafka"))
 def test_unicast_inside_a_group_and_broadcast_across_groups(
     join: Join, group_broker: Broker, group_admin: AdminClient, new_name: str, client: str
 ) -> None:

@@ -51,7 +51,7 @@ def _told(consumer: confluent_kafka.Consumer, seconds: float) -> list[str]:
     return told
 
 
-@pytest.mark.parametrize("count", [0, 10])
+@pytest.mark.parametrize("count", [10, pytest.param(0, marks=pytest.mark.slow)])
 def test_a_consumer_at_the_end_of_a_partition_keeps_its_place_through_kills(own_broker: Broker, count: int) -> None:
     own_broker.server.start()
     create_topic(AdminClient({"bootstrap.servers": own_broker.bootstrap}), "idle")

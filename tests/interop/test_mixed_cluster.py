@@ -14,6 +14,7 @@ from tools.server_process import HOST, ServerProcess, free_port
 
 from ottla.model import ErrorCode
 from tests.broker.test_cluster_processes import SECONDS_MAX, Processes
+from tests.searches import slow
 
 KAFKA, OURS = 9, 1
 
@@ -63,7 +64,10 @@ def in_sync(mixed: Processes, asked: int, topic: str) -> set[int]:
 
 
 @pytest.mark.java
-@pytest.mark.parametrize(("first", "second"), [(KAFKA, OURS), (OURS, KAFKA)], ids=["kafka-decides", "ours-decides"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [pytest.param(OURS, KAFKA, id="ours-decides"), slow(pytest.param(KAFKA, OURS, id="kafka-decides"))],
+)
 def test_either_is_controller_leader_and_follower(mixed: Processes, first: int, second: int) -> None:
     mixed.start_tree()
     mixed.brokers[first].start()

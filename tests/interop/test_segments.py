@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, KafkaException
@@ -18,7 +20,7 @@ from tools.ottla_server import ottla_up
 
 from tests.conftest import WatchServer
 from tests.interop.broker import Broker, kafka_broker
-from tests.interop.clients import READERS, SECONDS_MAX, Read, Row, eventually, read_confluent, write_confluent
+from tests.interop.clients import SECONDS_MAX, Read, Row, eventually, read_confluent, read_ottla, write_confluent
 from tests.interop.conftest import create_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
@@ -28,6 +30,7 @@ NOW_MS = int(time.time() * 1000)
 TOPIC = "segments"
 #: Kafka's least; three megabytes of records then span several segments.
 SEGMENT_BYTES = 1024 * 1024
+READERS_GROUP = {"group.id": "readers", "enable.auto.commit": False}
 COMPLAINTS = ("mismatch", "corrupt", "exception", "non-consecutive", "out of order", "invalid", "fatal", "fails")
 
 
@@ -50,17 +53,36 @@ def fill(broker: Broker) -> list[Read]:
     return [Read(offset, row) for offset, row in enumerate(rows + bulk)]
 
 
+class Filled(NamedTuple):
+    """An Apache Kafka that has been filled and stopped, and the records it holds."""
+
+    broker: Broker
+    expected: list[Read]
+    topic_id: str
+    #: Copies of its log directory, as a kill leaves it and as the stop has left it.
+    unclean: Path
+    clean: Path
+
+
 @pytest.fixture(scope="module")
 def kafka_filled(
     tmp_path_factory: pytest.TempPathFactory, kafka_jars: Path, watch_server: WatchServer
-) -> Iterator[tuple[Broker, list[Read]]]:
-    """An Apache Kafka that has been filled and stopped, and the records it holds."""
+) -> Iterator[Filled]:
     broker = kafka_broker(tmp_path_factory.mktemp("kafka-filled"), kafka_jars)
+    copies = tmp_path_factory.mktemp("copies")
     with watch_server(broker.server):
         broker.server.start()
         expected = fill(broker)
+        create_topic(admin_of(broker), "wide", partitions=3)
+        commit({"bootstrap.servers": broker.bootstrap, **READERS_GROUP}, 17)
+        topic_id = broker.partition_folder(TOPIC).joinpath("partition.metadata").read_text()
+        logs = next(path.parent for path in broker.data.rglob("meta.properties"))
+        os.kill(broker.server.pid, signal.SIGSTOP)
+        unclean = shutil.copytree(logs, copies / "unclean")
+        os.kill(broker.server.pid, signal.SIGCONT)
         broker.server.stop()
-        yield broker, expected
+        clean = shutil.copytree(logs, copies / "clean")
+        yield Filled(broker, expected, topic_id, unclean, clean)
 
 
 def test_kafkas_dump_tool_finds_nothing_wrong(own_broker: Broker, kafka_tools: KafkaTools) -> None:
@@ -108,11 +130,10 @@ def assert_no_complaint(said: str) -> None:
         assert word not in lowered, said
 
 
-@pytest.mark.parametrize("cleanly", [True, False], ids=["clean", "unclean"])
-def test_the_broker_opens_what_kafka_wrote(
-    own_broker: Broker, kafka_filled: tuple[Broker, list[Read]], *, cleanly: bool
-) -> None:
-    kafka, expected = kafka_filled
+@pytest.mark.parametrize(
+    "cleanly", [pytest.param(True, id="clean"), pytest.param(False, id="unclean", marks=pytest.mark.slow)]
+)
+def test_the_broker_opens_what_kafka_wrote(own_broker: Broker, kafka_filled: Filled, *, cleanly: bool) -> None:
     own_broker.server.start()
     create_topic(admin_of(own_broker), TOPIC, segment_bytes=str(SEGMENT_BYTES))
     write_confluent(own_broker.bootstrap, TOPIC, [Row(None, b"replaced", (), NOW_MS)], "none")
@@ -120,18 +141,17 @@ def test_the_broker_opens_what_kafka_wrote(
         own_broker.server.stop()
     else:
         own_broker.server.kill()
-    hand_over(kafka, own_broker)
-    verify_and_append(own_broker, expected)
+    hand_over(kafka_filled.broker, own_broker)
+    verify_and_append(own_broker, kafka_filled.expected)
     own_broker.server.stop()
 
 
-def test_kafka_opens_what_the_broker_wrote(own_broker: Broker, kafka_filled: tuple[Broker, list[Read]]) -> None:
-    kafka, _its_own_records = kafka_filled
+def test_kafka_opens_what_the_broker_wrote(own_broker: Broker, kafka_filled: Filled) -> None:
     own_broker.server.start()
     expected = fill(own_broker)
     own_broker.server.stop()
-    hand_over(own_broker, kafka)
-    verify_and_append(kafka, expected)
+    hand_over(own_broker, kafka_filled.broker)
+    verify_and_append(kafka_filled.broker, expected)
 
 
 def hand_over(source: Broker, target: Broker) -> None:
@@ -150,32 +170,22 @@ def hand_over(source: Broker, target: Broker) -> None:
 
 
 def verify_and_append(broker: Broker, expected: list[Read]) -> None:
-    for name, read in READERS.items():
-        assert read(broker.bootstrap, TOPIC, len(expected)) == expected, name
+    for read in (read_confluent, read_ottla):
+        assert read(broker.bootstrap, TOPIC, len(expected)) == expected
     # Not idempotent: this cluster may hand out a producer id that the other one's segments know already.
     write_confluent(broker.bootstrap, TOPIC, [Row(None, b"appended", (), NOW_MS)], "none")
     found = read_confluent(broker.bootstrap, TOPIC, 1, start=len(expected))
     assert [(record.offset, record.row.value) for record in found] == [(len(expected), b"appended")]
 
 
-@pytest.mark.parametrize("cleanly", [True, False], ids=["clean", "unclean"])
+@pytest.mark.parametrize("how", ["clean", "unclean"])
 def test_a_log_directory_of_kafka_is_taken_over_whole(
-    tmp_path: Path, kafka_jars: Path, watch_server: WatchServer, *, cleanly: bool
+    kafka_filled: Filled, watch_server: WatchServer, how: str
 ) -> None:
     """Without a tree beside it: topics, ids and committed offsets are what the folders say."""
-    kafka = kafka_broker(tmp_path / "kafka", kafka_jars)
-    with watch_server(kafka.server):
-        kafka.server.start()
-        expected = fill(kafka)
-        create_topic(admin_of(kafka), "wide", partitions=3)
-        group = {"bootstrap.servers": kafka.bootstrap, "group.id": "readers", "enable.auto.commit": False}
-        commit(group, 17)
-        topic_id = kafka.partition_folder(TOPIC).joinpath("partition.metadata").read_text()
-        if cleanly:
-            kafka.server.stop()
-        else:
-            kafka.server.kill()
-    data = next(path.parent for path in kafka.data.rglob("meta.properties"))
+    expected = kafka_filled.expected
+    data = kafka_filled.clean if how == "clean" else kafka_filled.unclean
+    assert data.joinpath(".kafka_cleanshutdown").exists() == (how == "clean")
     taken = Broker(kind="ottla", server=ottla_up(data), data=data)
     with watch_server(taken.server):
         taken.server.start()
@@ -185,12 +195,12 @@ def test_a_log_directory_of_kafka_is_taken_over_whole(
         verify_and_append(taken, expected)
         topics = admin_of(taken).list_topics(timeout=SECONDS_MAX).topics
         assert {name: len(topic.partitions) for name, topic in topics.items()}.items() >= {TOPIC: 1, "wide": 3}.items()
-        assert committed({**group, "bootstrap.servers": taken.bootstrap}) == 17
+        assert committed({**READERS_GROUP, "bootstrap.servers": taken.bootstrap}) == 17
         # An idempotent producer gets an id that no log knows.
         write_confluent(taken.bootstrap, TOPIC, [Row(None, b"once", (), NOW_MS)], "none", enable_idempotence=True)
         assert read_confluent(taken.bootstrap, TOPIC, 1, start=len(expected) + 1)[0].row.value == b"once"
         taken.server.stop()
-    assert taken.partition_folder(TOPIC).joinpath("partition.metadata").read_text() == topic_id
+    assert taken.partition_folder(TOPIC).joinpath("partition.metadata").read_text() == kafka_filled.topic_id
 
 
 def commit(group: dict[str, Any], offset: int) -> None:

@@ -129,6 +129,7 @@ def moved(cluster: Cluster, topic: str, who: str, broker: int) -> Iterator[None]
         cluster.until(lambda: controller_of(cluster) != broker)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("who", ["leader", "controller"])
 @pytest.mark.parametrize("how", ["clean", "hard"])
@@ -151,6 +152,7 @@ def test_replication_with_broker_failure(cluster: Cluster, how: str, who: str, t
     check_logs(cluster, topic)
 
 
+@pytest.mark.slow
 def test_reassign_partitions_while_brokers_are_bounced(cluster: Cluster) -> None:
     """Two replicas each move on by one broker while each broker is started again, one after the other."""
     topic = "moves"

@@ -97,6 +97,7 @@ async def killed(clusters: Clusters, folder: Path, topic: str, rounds: int, seed
     assert (await mirror(clusters, topics=topic)).stopped == []
 
 
+@pytest.mark.slow
 async def test_a_mirror_that_is_killed_copies_everything_once(clusters: Clusters, tmp_path: Path) -> None:
     await create(clusters.source, "killed")
     await killed(clusters, tmp_path, "killed", 3, 1, keys=10**9)

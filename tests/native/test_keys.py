@@ -7,10 +7,11 @@ from array import array
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.native.conftest import NOTHING_COMPILED
 from tests.records.generated_records import batches
+from tests.searches import examples
 
 from ottla.records import keys
 from ottla.records.compression import DECOMPRESSED_BYTES_MAX
@@ -21,7 +22,7 @@ from ottla.storage.cleaner.key_map import KeyMap
 
 compiled = pytest.importorskip("ottla.native.keys", reason=NOTHING_COMPILED)
 
-UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+UNHURRIED = examples(60)
 DAMAGES = 25
 FIRST = 1000
 KEYS = st.none() | st.binary(max_size=3)

@@ -6,10 +6,11 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.native.conftest import NOTHING_COMPILED
 from tests.records.generated_records import batches, headers, small_bytes
+from tests.searches import examples
 
 from ottla.client.records import ConsumerRecord
 from ottla.records import builder, record
@@ -23,7 +24,7 @@ compiled = pytest.importorskip("ottla.native.records", reason=NOTHING_COMPILED)
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 #: A build that watches its memory, on a busy machine, takes its time.
-UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+UNHURRIED = examples(60)
 DAMAGES = 25
 
 

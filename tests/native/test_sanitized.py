@@ -34,6 +34,7 @@ for name in names:
 asked = [f"{tests}/test_{name}.py" for name in names]
 sys.exit(pytest.main([*asked, "-p", "no:cacheprovider", "-p", "no:xdist", *options]))
 """
+OF_SOCKETS = ("fetch_lane", "followed", "lane")
 NAMES = ("batches", "columns", "dumped", "fetch_lane", "followed", "indexed", "keys", "lane", "records")
 
 
@@ -46,8 +47,14 @@ def libraries(compiler: str) -> list[str]:
 
 
 @pytest.mark.timeout(600)  # all is several times slower there
+def test_no_step_outside_of_its_memory_for_what_comes_over_sockets(tmp_path: Path) -> None:
+    run_sanitized(OF_SOCKETS, tmp_path, 540)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_no_step_outside_of_its_memory(tmp_path: Path) -> None:
-    run_sanitized(NAMES, tmp_path, 540)
+    run_sanitized(NAMES, tmp_path, 1100)
 
 
 @pytest.mark.slow

@@ -47,6 +47,7 @@ def test_every_field_is_on_the_page_of_the_format() -> None:
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 def test_the_commands(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(pipeline.folder)

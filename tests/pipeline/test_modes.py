@@ -183,6 +183,7 @@ def test_changes_in_any_order(pipeline: Pipeline) -> None:
     assert pipeline.rows("now", "*") == [(1, "Amy", 9)]
 
 
+@pytest.mark.slow
 def test_a_stream_until_it_is_stopped(pipeline: Pipeline) -> None:
     pipeline.define(
         """

@@ -125,6 +125,7 @@ def test_header_repr_names_its_fields() -> None:
 
 
 @pytest.mark.java
+@pytest.mark.slow  # the jars stay as they are
 @pytest.mark.parametrize("kafka", sorted(FILES))
 def test_kafka_still_says_the_golden_bytes(kafka: str, kafka_jars: Path, kafka39_jars: Path) -> None:
     if kafka == "3.9":  # its client comes without the JSON library that its converters need

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies
+from hypothesis import given, strategies
 from tests.protocol.random_messages import Kind, kinds, random_message
 from tests.protocol.test_hostile_bytes import mutation, noise
+from tests.searches import examples
 
 from ottla.model import ZERO_TOPIC_ID
 from ottla.protocol.errors import DecodeError, EncodeError
@@ -31,7 +32,7 @@ def versions_of(name: str) -> strategies.SearchStrategy[Kind]:
     return strategies.sampled_from(_BY_NAME[name])
 
 
-many = settings(max_examples=150, deadline=None, database=None)
+many = examples(150)
 
 
 def endpoints(message: Any) -> list[tuple[int, str, int, str | None]]:

@@ -6,9 +6,10 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies
+from hypothesis import given, strategies
 from tests.protocol.random_messages import Kind, kinds, random_message
 from tests.protocol.test_hostile_bytes import mutation
+from tests.searches import examples
 
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.generated.offset_commit import OffsetCommitRequest
@@ -17,7 +18,7 @@ from ottla.protocol.hot.commit import shape_of
 
 KINDS = [kind for kind in kinds() if kind.struct.name == "OffsetCommitRequest"]
 Seeds = strategies.integers(0, 1 << 32)
-many = settings(max_examples=200, deadline=None, database=None)
+many = examples(200)
 
 
 def framed(kind: Kind, message: Any, correlation: int = 1, client: str | None = "c") -> bytes:

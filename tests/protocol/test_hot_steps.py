@@ -7,11 +7,12 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies
+from hypothesis import given, strategies
 from tests.protocol.random_messages import Kind, kinds, random_message
 from tests.protocol.test_hostile_bytes import mutation, noise
 from tests.protocol.test_hot_codecs import endpoints, fetch_topics
 from tests.protocol.test_steps import CALLS_A_STEP_MAX, SLACK, UNBOUNDED, Outcome, most_calls, outcome
+from tests.searches import examples
 
 from ottla.protocol.errors import DecodeError, EncodeError
 from ottla.protocol.generated import fetch, produce
@@ -27,7 +28,7 @@ from ottla.steps import at_once
 FRAME_BYTES_MAX = 1 << 30
 
 Seeds = strategies.integers(0, 1 << 32)
-many = settings(max_examples=120, deadline=None, database=None)
+many = examples(120)
 
 
 def of(name: str) -> list[Kind]:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.protocol.random_messages import Kind, kinds, random_message
 from tests.protocol.test_hostile_bytes import mutation
+from tests.searches import examples, some, spread
 
 from ottla.protocol.apis import APIS
 from ottla.protocol.errors import DecodeError, EncodeError, ProtocolError
@@ -87,7 +88,7 @@ def fight(kind: Kind, seed: int, mutations: int) -> None:
         judge_bytes(kind, mutation(rng, raw[:400]))
 
 
-@pytest.mark.parametrize("name", sorted({kind.schema.name for kind in kinds()}))
+@pytest.mark.parametrize("name", spread(30, sorted({kind.schema.name for kind in kinds()})))
 def test_steps_and_one_piece_agree(name: str) -> None:
     for kind in kinds():
         if kind.schema.name == name:
@@ -95,7 +96,7 @@ def test_steps_and_one_piece_agree(name: str) -> None:
                 fight(kind, seed, mutations=2)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.sampled_from(kinds()), st.integers(0, 1 << 32))
 def test_steps_and_one_piece_agree_anywhere(kind: Kind, seed: int) -> None:
     fight(kind, seed, mutations=3)
@@ -180,7 +181,7 @@ class _Wide:
         return made
 
 
-@pytest.mark.parametrize("name", sorted({kind.schema.name for kind in kinds()}))
+@pytest.mark.parametrize("name", spread(20, sorted({kind.schema.name for kind in kinds()})))
 def test_steps_are_small_however_wide_a_message_is(name: str) -> None:
     found = [kind for kind in kinds() if kind.schema.name == name]
     for kind in {one.struct.name: one for one in found}.values():  # each message in its last version
@@ -259,7 +260,7 @@ def held_and_taken(cls: type[Message], raw: bytes, version: int) -> tuple[int, i
     return held, allowance.most - allowance.left
 
 
-@pytest.mark.parametrize("name", [api.name for api in APIS.values()])
+@pytest.mark.parametrize("name", spread(20, [api.name for api in APIS.values()]))
 def test_allowance_counts_at_least_what_is_held(name: str) -> None:
     found = [kind for kind in kinds() if kind.schema.name == name and kind.struct.name.endswith("Request")]
     for kind in (found[0], found[-1]) if found[0].type.HAS_ARRAYS else ():
@@ -268,7 +269,7 @@ def test_allowance_counts_at_least_what_is_held(name: str) -> None:
             assert held <= taken + SLACK, kind.id
 
 
-@pytest.mark.parametrize("character", ["a", "\u00e9", "\u65e5", "\U0001f600"])
+@pytest.mark.parametrize("character", some(["a", "\u00e9", "\u65e5", "\U0001f600"], "a", "\u65e5"))
 def test_allowance_knows_how_wide_text_is(character: str) -> None:
     """One wide character makes all others of its string as wide."""
     for length in (1, 10, 90, 5000):

@@ -16,8 +16,9 @@ import cramjam
 import lz4.frame
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.searches import examples
 
 from ottla.records import compression, zstd_frame
 from ottla.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, compress, decompress
@@ -252,7 +253,7 @@ def test_gzip_of_the_standard_library() -> None:
     assert gzip.decompress(compress(GZIP, TEXT)) == TEXT
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.sampled_from(PACKED), st.data())
 def test_damaged_blocks_raise_record_errors_only(codec: int, data: st.DataObject) -> None:
     block = bytearray(compress(codec, data.draw(payloads)))
@@ -264,7 +265,7 @@ def test_damaged_blocks_raise_record_errors_only(codec: int, data: st.DataObject
         assert len(decompress(codec, block, 1 << 20)) <= 1 << 20
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.sampled_from(PACKED),
     st.binary(max_size=60),

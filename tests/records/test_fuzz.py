@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import struct
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.records.generated_records import NOW, batches
+from tests.searches import examples
 
 from ottla.records.batch import COUNT_AT, HEADER_SIZE, LENGTH_AT, MAGIC_AT, iterate, parse_header, validate_header
 from ottla.records.control import parse_control
@@ -60,7 +61,7 @@ def test_random_bytes(raw: bytes) -> None:
     _read_every_way(raw)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(batches(), st.data())
 def test_mutated_batches(raw: bytes, data: st.DataObject) -> None:
     mutated = bytearray(raw)

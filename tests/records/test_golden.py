@@ -53,11 +53,13 @@ def test_what_we_write_of_the_same_records_differs_in_the_block_only(codec: int)
 
 
 @pytest.mark.java
+@pytest.mark.slow  # the jars stay as they are
 def test_golden_batches_are_what_kafka_writes_now(kafka_jars: Path) -> None:
     assert ask_kafka(kafka_jars, "golden", []) == GOLDEN.read_text().splitlines()
 
 
 @pytest.mark.java
+@pytest.mark.slow  # the jars stay as they are
 def test_golden_verdicts_are_what_kafka_answers_now(kafka_jars: Path) -> None:
     cases = verdict_cases.cases()
     answers = ask_kafka(kafka_jars, "verdict", [case.line for case in cases])

@@ -8,9 +8,10 @@ from typing import Any
 import aiokafka.record.default_records as aiokafka_records
 import kafka.record.default_records as kafka_python_records
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from kio.records.readers import read_batch as kio_read_batch
 from tests.records.generated_records import NOW, codecs, record_lists
+from tests.searches import examples
 
 from ottla.records import compression, varint
 from ottla.records.batch import COUNT_AT, LAST_OFFSET_DELTA_AT, LOG_APPEND_TIME, parse_header, patch_crc
@@ -199,7 +200,7 @@ def test_we_read_what_kafka_python_and_aiokafka_write(records: list[Record], cod
             assert raw == encode_batch(records, leader_epoch=header.leader_epoch, **ours)
 
 
-@settings(max_examples=30)  # kio takes milliseconds a record
+@examples(30)  # kio takes milliseconds a record
 @given(record_lists())
 def test_kio_reads_what_we_write(records: list[Record]) -> None:
     # It keeps whole seconds, up to the year 9999.

@@ -95,7 +95,7 @@ def test_headers_count_as_records() -> None:
 
 def test_a_walk_keeps_nothing() -> None:
     """88 bytes a record as columns, and 100 for each header as objects: a few kilobytes would take all memory."""
-    count = 300_000
+    count = 30_000
     many = build_batch(
         encode_record(0, 0, b"k", None, ()) * count,
         count=count,

@@ -7,9 +7,10 @@ import errno
 from itertools import chain
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.replication.journal_world import CONFIG, DIRECTORIES, NOW, TP, JournalWorld
+from tests.searches import examples
 
 from ottla.model import ErrorCode
 from ottla.records.batch import parse_header
@@ -384,7 +385,7 @@ def test_replay_passes_over_what_was_removed_meanwhile() -> None:
     assert [parse_header(piece).base_offset for piece in world.run(read())] == [0, 4, 5]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     rounds=st.lists(st.lists(st.lists(st.integers(0, 600), min_size=1, max_size=4), max_size=5), max_size=12),
     load_bytes_max=st.integers(1, 3000),

@@ -190,10 +190,10 @@ WAYS = {
 
 
 def every_fault() -> Iterator[Any]:
-    """`./test` has each step in one of the first two ways, in turns, and `./test --slow` in all others."""
+    """`./test` has each second step in one of the first two ways, in turns, and `./test --slow` all others."""
     for number, site in enumerate(SITES):
         for turn, (name, way) in enumerate(WAYS.items()):
-            marks = () if turn == number % 2 else (pytest.mark.slow,)
+            marks = () if number % 2 == 0 and turn == number // 2 % 2 else (pytest.mark.slow,)
             yield pytest.param(site, *way, id=f"{site[1]}-{name}", marks=marks)
 
 
@@ -257,6 +257,7 @@ TWO_FAULTS = {
 }
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("compiled", [True, False], ids=["lanes", "pure"])
 @pytest.mark.parametrize("faults", TWO_FAULTS.values(), ids=list(TWO_FAULTS))
 def test_two_faults_in_a_round(

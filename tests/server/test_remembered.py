@@ -70,6 +70,7 @@ MANY = 3000
 #: The last version that names topics, and the first that gives their ids.
 PRODUCE_BY = {False: 12, True: 13}
 FETCH_BY = {False: 12, True: 13}
+pytestmark = pytest.mark.in_turns
 by_name_and_id = pytest.mark.parametrize("by_id", [False, True], ids=["by name", "by id"])
 
 

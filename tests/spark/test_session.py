@@ -12,11 +12,10 @@ import pytest
 from tests.spark.conftest import needs_java
 from tests.spark.sink.conftest import Read, read
 
+from ottla.spark.driver import _defaults
 from ottla.testing.in_process import InProcessBroker
 
 __all__ = ["read"]
-
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(1200)]
 
 PROGRAM = """
 import json, os, sys
@@ -41,7 +40,20 @@ spark.stop()
 """
 
 
+def test_a_driver_in_one_process_talks_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_PYTHON", "SPARK_LOCAL_IP"):
+        monkeypatch.setenv(name, "")  # as it was, afterwards
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("ottla.spark.driver.java_home", lambda _: None)
+    config = _defaults({"spark.master": "local[2]"})
+    assert {config[name] for name in ("spark.driver.host", "spark.driver.bindAddress")} == {"127.0.0.1"}
+    assert (os.environ["PYSPARK_PYTHON"], os.environ["SPARK_LOCAL_IP"]) == (sys.executable, "127.0.0.1")
+
+
 @needs_java
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+@pytest.mark.timeout(1200)
 def test_a_session_of_its_own(ottla_broker: InProcessBroker, topic: str, read: Read, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
     root = Path(__file__).resolve().parents[2]

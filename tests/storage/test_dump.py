@@ -8,8 +8,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.searches import examples
 
 from ottla.ports.real.disk import RealDisk
 from ottla.records.batch import patch_crc
@@ -318,7 +319,7 @@ def quietly(path: Path) -> list[Finding]:
     return list(check_file(DISK, str(path)))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(data=st.data())
 def test_a_check_finds_what_a_dump_finds(tmp_path_factory, data):
     content = bytearray((DATA / "golden-0" / KINDS[0]).read_bytes())
@@ -371,7 +372,7 @@ def test_work_suffixes_do_not_hide_a_files_kind():
 
 
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(data=st.binary(max_size=300))
 def test_any_bytes_are_shown_or_found(tmp_path_factory, name, data):
     path = tmp_path_factory.mktemp("any", numbered=True) / name
@@ -379,7 +380,7 @@ def test_any_bytes_are_shown_or_found(tmp_path_factory, name, data):
     dumped(path)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(data=st.data())
 def test_no_flipped_bit_of_a_segment_makes_a_dump_fail(tmp_path_factory, data):
     source = DATA / "golden-0"

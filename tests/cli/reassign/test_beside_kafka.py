@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Command
-from tests.interop.broker import Broker, kafka_broker
+from tests.interop.broker import Broker
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory, kafka_jars: Path) -> Iterator[Broker]:
-    broker = kafka_broker(tmp_path_factory.mktemp("kafka"), kafka_jars)
-    broker.server.start()
-    try:
-        yield broker
-    finally:
-        broker.server.stop()
-
-
-def test_plans_moves_and_elections(kafka: Broker, in_process: Command, tmp_path: Path) -> None:
-    at = ("-b", kafka.bootstrap)
+def test_plans_moves_and_elections(apache_kafka: Broker, in_process: Command, tmp_path: Path) -> None:
+    at = ("-b", apache_kafka.bootstrap)
     assert in_process("topic", "create", "moved", "--partitions", "2", *at).code == 0
     described = json.loads(in_process("topic", "describe", "moved", "-o", "json", *at).out)
     assert described
@@ -52,8 +41,8 @@ def test_plans_moves_and_elections(kafka: Broker, in_process: Command, tmp_path:
     assert in_process("elect", "--preferred", "--all", *at).code == 0
 
 
-def test_what_it_refuses_is_said(kafka: Broker, in_process: Command, tmp_path: Path) -> None:
-    at = ("-b", kafka.bootstrap)
+def test_what_it_refuses_is_said(apache_kafka: Broker, in_process: Command, tmp_path: Path) -> None:
+    at = ("-b", apache_kafka.bootstrap)
     in_process("topic", "create", "refused", *at)
     moves = tmp_path / "moves.json"
     moves.write_text('{"version": 1, "partitions": [{"topic": "refused", "partition": 0, "replicas": [77]}]}')

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.coordination.served.wire import Ended, WireClient
+from tests.searches import some
 from tools.ottla_server import TreeProcess, ottla_tree
 from tools.zookeeper_server import four_letters
 
@@ -37,7 +38,7 @@ def run_tree(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", some([signal.SIGTERM, signal.SIGINT, signal.SIGHUP], signal.SIGHUP))
 def test_a_signal_ends_it_cleanly(own_process: TreeProcess, number: signal.Signals) -> None:
     own_process.start()
     with WireClient(own_process.port) as client:

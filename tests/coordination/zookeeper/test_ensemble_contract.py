@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.java, pytest.mark.xdist_group("zookeeper")]
 _bases = itertools.count()
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("chroot", ["", "/a/chroot"], ids=["root", "chroot"])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_contract(scenario: Scenario, chroot: str, ensemble: ZooKeeperEnsemble) -> None:

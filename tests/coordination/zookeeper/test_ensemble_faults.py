@@ -92,6 +92,7 @@ def test_a_session_goes_on_when_its_server_is_killed(own_ensemble: ZooKeeperEnse
     run(own_ensemble, work)
 
 
+@pytest.mark.slow
 def test_leaders_of_the_ensemble_come_and_go_under_writes(own_ensemble: ZooKeeperEnsemble) -> None:
     """A conditional counter: what was acknowledged is there, and what is there was asked for."""
 

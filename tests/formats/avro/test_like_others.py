@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from tests.formats.avro.schemas import EVERYTHING, VALUE, values_of_schemas
 from tests.formats.registry_server import RegistryServer
+from tests.searches import examples
 
 from ottla.formats import decoder, encoder
 from ottla.formats.avro.encoding import writer_of
@@ -35,7 +36,7 @@ def test_everything(tmp_path: Path) -> None:
     assert fastavro.schemaless_reader(io.BytesIO(raw), EVERYTHING, None) == VALUE
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(values_of_schemas())
 def test_at_random(drawn: tuple[str, Any]) -> None:
     text, value = drawn

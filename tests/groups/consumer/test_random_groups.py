@@ -9,10 +9,11 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from tests.groups.consumer.classic_consumer import ClassicConsumer, Stage
 from tests.groups.consumer.room import GROUP, Consumer, Room
+from tests.searches import examples
 
 from ottla.groups import state
 from ottla.groups.classic.group import ClassicGroup
@@ -317,19 +318,19 @@ def picture(room: Room) -> object:
     return snapshot(room)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 1 << 32))
 def test_random_groups_of_the_newer_protocol(seed: int) -> None:
     Schedule(seed, classic=False).run()
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.integers(0, 1 << 32))
 def test_random_groups_of_both_protocols(seed: int) -> None:
     Schedule(seed, classic=True).run()
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 1 << 32), st.booleans())
 @example(
     seed=282974, classic=False
@@ -347,7 +348,7 @@ def tiny_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("tiny_steps")
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 1 << 32), st.booleans())
 @example(seed=282974, classic=False)
 @example(seed=3249308, classic=True)

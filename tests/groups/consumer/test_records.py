@@ -95,6 +95,7 @@ def test_a_record_is_the_one_that_kafka_writes(name: str) -> None:
 
 
 @pytest.mark.java
+@pytest.mark.slow  # the jars stay as they are
 def test_kafka_still_writes_the_golden_records(kafka_jars: Path) -> None:
     assert oracle(kafka_jars, "", []) == GOLDEN.read_text().splitlines()
 

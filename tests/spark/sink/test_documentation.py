@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(1200)]
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "spark-writing.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_examples(spark: Any, ottla_broker: InProcessBroker, tmp_path: Path, read: Read) -> None:
     program = "\n".join(re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE))
     program = program.replace("localhost:9092", ottla_broker.bootstrap).replace("/tmp/", f"{tmp_path}/")

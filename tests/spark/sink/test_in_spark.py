@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 from tests.client.reading import read_all
-from tests.conftest import WatchServer
+from tests.interop.broker import Broker
 from tests.spark.sink.conftest import Read
-from tools.kafka_server import QUICK_KAFKA_FLAGS, kafka_server
 
 from ottla.spark.sink.ledger import LEDGER_TOPIC
 from ottla.testing.in_process import InProcessBroker
@@ -141,17 +140,14 @@ def test_a_batch_that_failed_is_written_again(
 
 
 @pytest.mark.java
-def test_against_apache_kafka(
-    kafka_jars: Path, watch_server: WatchServer, stream: Stream, tmp_path: Path, topic: str
-) -> None:
-    checkpoint = tmp_path / "checkpoint"
-    server = kafka_server(tmp_path / "kafka", folder=kafka_jars, flags=QUICK_KAFKA_FLAGS)
-    with watch_server(server), server:
-        stream(checkpoint, on=server.bootstrap, **{"ottla.query": topic})
-        forget_the_last_batch(checkpoint)
-        stream(checkpoint, on=server.bootstrap, **{"ottla.query": topic})
-        assert texts(asyncio.run(read_all(server.bootstrap, topic))) == sorted(LINES)
-        with pytest.raises(Exception, match="is the name of another query"):
-            stream(tmp_path / "another", on=server.bootstrap, **{"ottla.query": topic})
-        entries = asyncio.run(read_all(server.bootstrap, LEDGER_TOPIC))
-        assert [json.loads(one.value or b"")["batch"] for one in entries] == list(range(FILES))
+@pytest.mark.slow
+def test_against_apache_kafka(apache_kafka: Broker, stream: Stream, tmp_path: Path, topic: str) -> None:
+    checkpoint, bootstrap = tmp_path / "checkpoint", apache_kafka.bootstrap
+    stream(checkpoint, on=bootstrap, **{"ottla.query": topic})
+    forget_the_last_batch(checkpoint)
+    stream(checkpoint, on=bootstrap, **{"ottla.query": topic})
+    assert texts(asyncio.run(read_all(bootstrap, topic))) == sorted(LINES)
+    with pytest.raises(Exception, match="is the name of another query"):
+        stream(tmp_path / "another", on=bootstrap, **{"ottla.query": topic})
+    entries = asyncio.run(read_all(bootstrap, LEDGER_TOPIC))
+    assert [json.loads(one.value or b"")["batch"] for one in entries] == list(range(FILES))

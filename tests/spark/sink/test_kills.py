@@ -125,6 +125,7 @@ class Rounds:
                 assert found[line] == counts[line], line
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_driver_is_killed(ottla_broker: InProcessBroker, topic: str, tmp_path: Path, read: Read) -> None:
     rounds = Rounds(ottla_broker, topic, tmp_path, read, files=3)

@@ -172,6 +172,7 @@ def test_a_stream_with_a_group(spark: Any, broker: InProcessBroker, topic: str, 
         tracked.stop()
 
 
+@pytest.mark.slow
 def test_a_stream_that_goes_on(spark: Any, broker: InProcessBroker, topic: str, fill: Fill, tmp_path: Path) -> None:
     """Begins at the end; the broker is stopped and started, and the query again from its checkpoint."""
     fill(broker.bootstrap, topic, 3, first=1000)

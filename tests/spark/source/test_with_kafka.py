@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from tests.conftest import WatchServer
-from tests.interop.broker import kafka_broker
+from tests.interop.broker import Broker
 from tests.interop.clients import SECONDS_MAX
 from tests.interop.conftest import create_topic
 
@@ -25,7 +22,7 @@ from ottla.spark.source.tasks import read_split
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
 
-TOPIC = "transactions"
+TOPIC = "transactions-in-rows"
 
 
 def write(bootstrap: str) -> None:
@@ -55,10 +52,9 @@ def read(bootstrap: str, **options: str) -> list[int]:
     ]
 
 
-def test_kafka_is_read_like_ottla(tmp_path: Path, kafka_jars: Path, watch_server: WatchServer) -> None:
-    broker = kafka_broker(tmp_path, kafka_jars)
-    with watch_server(broker.server), broker.server, Admin(bootstrap_servers=broker.bootstrap) as admin:
-        bootstrap = broker.bootstrap
+def test_kafka_is_read_like_ottla(apache_kafka: Broker) -> None:
+    bootstrap = apache_kafka.bootstrap
+    with Admin(bootstrap_servers=bootstrap) as admin:
         create_topic(AdminClient({"bootstrap.servers": bootstrap}), TOPIC)
         write(bootstrap)
         committed = {"kafka.isolation.level": "read_committed"}

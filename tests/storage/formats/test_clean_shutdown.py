@@ -1,7 +1,7 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.model import TopicPartition
@@ -9,13 +9,11 @@ from ottla.storage.formats import clean_shutdown, move_marker
 from ottla.storage.formats.errors import FormatError
 
 
-@settings(deadline=None)
 @given(st.integers(-1, 2**63 - 1))
 def test_what_was_written_is_read(epoch):
     assert clean_shutdown.decode(clean_shutdown.encode(epoch)) == epoch
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_any_bytes_are_read_or_refused(data):
     for decode in (clean_shutdown.decode, move_marker.decode):
@@ -49,7 +47,6 @@ def test_damage_is_refused(text):
         clean_shutdown.decode(text)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**63 - 1))
 def test_a_move_marker_is_read_back(end_offset):
     assert move_marker.decode(move_marker.encode(end_offset)) == end_offset

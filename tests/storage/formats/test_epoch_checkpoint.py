@@ -1,12 +1,11 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.storage.formats import epoch_checkpoint
 from ottla.storage.formats.errors import FormatError
 
 
-@settings(deadline=None)
 @given(st.sets(st.integers(0, 2**31 - 1), max_size=20), st.data())
 def test_what_was_written_is_read(epochs, data):
     starts = sorted(data.draw(st.lists(st.integers(0, 2**63 - 1), min_size=len(epochs), max_size=len(epochs))))
@@ -14,7 +13,6 @@ def test_what_was_written_is_read(epochs, data):
     assert epoch_checkpoint.decode(epoch_checkpoint.encode(entries)) == entries
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(data):
     try:

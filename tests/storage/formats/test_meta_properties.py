@@ -1,7 +1,7 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.storage.formats import meta_properties
@@ -16,7 +16,6 @@ others = st.dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from([0, 1]),
     texts,
@@ -31,7 +30,6 @@ def test_what_was_written_is_read(version, cluster_id, broker_id, directory_id, 
     assert meta_properties.decode(meta_properties.encode(meta)) == meta
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(data):
     with suppress(FormatError):

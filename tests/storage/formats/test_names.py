@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.model import TopicPartition
@@ -13,19 +13,16 @@ UNIQUE = "0123456789abcdef0123456789abcdef"
 MARKED = [FolderKind.DELETE, FolderKind.FUTURE, FolderKind.STRAY]
 
 
-@settings(deadline=None)
 @given(partitions)
 def test_a_current_folder_is_read_back(partition):
     assert parse_folder(format_folder(partition)) == FolderName(partition, FolderKind.CURRENT, "")
 
 
-@settings(deadline=None)
 @given(partitions, st.sampled_from(MARKED))
 def test_a_marked_folder_is_read_back(partition, kind):
     assert parse_folder(format_folder(partition, kind, UNIQUE)) == FolderName(partition, kind, UNIQUE)
 
 
-@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_name_is_read_or_refused(name):
     try:
@@ -72,7 +69,6 @@ def test_a_long_topic_has_no_future_folder():
         format_folder(TopicPartition("t" * 249, 0), FolderKind.FUTURE, UNIQUE)
 
 
-@settings(deadline=None)
 @given(
     st.integers(0, 2**63 - 1),
     st.sampled_from([names.LOG, names.INDEX, names.TIME_INDEX, names.TXN_INDEX, names.SNAPSHOT]),

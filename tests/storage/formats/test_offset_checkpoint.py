@@ -1,7 +1,7 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.model import TopicPartition
@@ -13,13 +13,11 @@ partitions = st.builds(TopicPartition, topics, st.integers(0, 2**31 - 1))
 offsets = st.dictionaries(partitions, st.integers(0, 2**63 - 1), max_size=20)
 
 
-@settings(deadline=None)
 @given(offsets)
 def test_what_was_written_is_read(mapping):
     assert offset_checkpoint.decode(offset_checkpoint.encode(mapping)) == mapping
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(data):
     try:
@@ -29,7 +27,6 @@ def test_any_bytes_are_read_or_refused(data):
     assert all(0 <= offset < 2**63 for offset in decoded.values())
 
 
-@settings(deadline=None)
 @given(st.text("01234 \n\tab-", max_size=80))
 def test_near_misses_are_read_or_refused(text):
     with suppress(FormatError):

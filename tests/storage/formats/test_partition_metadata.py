@@ -1,20 +1,18 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.storage.formats import partition_metadata
 from ottla.storage.formats.errors import FormatError
 
 
-@settings(deadline=None)
 @given(st.binary(min_size=16, max_size=16).filter(any))
 def test_what_was_written_is_read(topic_id):
     assert partition_metadata.decode(partition_metadata.encode(topic_id)) == topic_id
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_any_bytes_are_read_or_refused(data):
     with suppress(FormatError):

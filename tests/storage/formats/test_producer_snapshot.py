@@ -3,7 +3,7 @@ from contextlib import suppress
 
 import crc32c
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.storage.formats import producer_snapshot
@@ -16,20 +16,17 @@ i64 = st.integers(-(2**63), 2**63 - 1)
 entries = st.lists(st.builds(ProducerEntry, i64, i16, i32, i64, i32, i64, i32, i64), max_size=10)
 
 
-@settings(deadline=None)
 @given(entries)
 def test_what_was_written_is_read(producers):
     assert producer_snapshot.decode(producer_snapshot.encode(producers)) == producers
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(data):
     with suppress(FormatError):
         producer_snapshot.decode(data)
 
 
-@settings(deadline=None)
 @given(entries, st.data())
 def test_any_flipped_bit_is_noticed(producers, data):
     good = producer_snapshot.encode(producers)

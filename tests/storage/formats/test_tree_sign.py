@@ -1,7 +1,7 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.storage.formats import tree_sign
@@ -11,14 +11,12 @@ from ottla.storage.formats.tree_sign import TreeSign
 NUMBERS = st.integers(0, 2**63 - 1)
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8"), max_size=80), st.text(max_size=22), NUMBERS, NUMBERS)
 def test_what_was_written_is_read(tree, cluster, created, zxid):
     sign = TreeSign(tree, cluster, created, zxid)
     assert tree_sign.decode(tree_sign.encode(sign)) == sign
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(data):
     with suppress(FormatError):

@@ -109,11 +109,10 @@ def our_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.java
 @pytest.mark.xdist_group("kafka-tools")
 @pytest.mark.parametrize("check", ["--index-sanity-check", "--verify-index-only", "--deep-iteration"])
-def test_kafkas_tool_finds_nothing_wrong_with_ours(our_log: Path, kafka_jars: Path, check: str) -> None:
+def test_kafkas_tool_finds_nothing_wrong_with_ours(our_log: Path, kafka_tools: KafkaTools, check: str) -> None:
     files = [file for file in sorted(our_log.iterdir()) if file.suffix in {".log", ".index", ".timeindex"}]
     assert len([file for file in files if file.suffix == ".log"]) > 2
-    with KafkaTools(kafka_jars) as tools:
-        said = tools.run("DumpLogSegments", "--files", ",".join(map(str, files)), check).checked()
+    said = kafka_tools.run("DumpLogSegments", "--files", ",".join(map(str, files)), check).checked()
     for complaint in ("mismatch", "corrupt", "xception", "out of order", "non-consecutive", "isvalid: false"):
         assert complaint not in said
     if check == "--index-sanity-check":
@@ -124,10 +123,9 @@ def test_kafkas_tool_finds_nothing_wrong_with_ours(our_log: Path, kafka_jars: Pa
 
 @pytest.mark.java
 @pytest.mark.xdist_group("kafka-tools")
-def test_kafkas_tool_reads_our_snapshots_and_aborted_transactions(our_log: Path, kafka_jars: Path) -> None:
+def test_kafkas_tool_reads_our_snapshots_and_aborted_transactions(our_log: Path, kafka_tools: KafkaTools) -> None:
     files = [file for file in sorted(our_log.iterdir()) if file.suffix in {".snapshot", ".txnindex"}]
     assert len({file.suffix for file in files}) == 2
-    with KafkaTools(kafka_jars) as tools:
-        said = tools.run("DumpLogSegments", "--files", ",".join(map(str, files))).checked()
+    said = kafka_tools.run("DumpLogSegments", "--files", ",".join(map(str, files))).checked()
     assert said.count("producerId: 7") >= len(files)
     assert "lastStableOffset" in said

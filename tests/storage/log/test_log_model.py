@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.searches import examples
 from tests.storage.at_once import begin_anew_at, cut_to, expire, first_at_or_after
 from tests.storage.log_world import NOW, World, batch, read_all
 
@@ -190,4 +190,4 @@ class LogMachine(RuleBasedStateMachine):
 
 
 TestLogModel = LogMachine.TestCase
-TestLogModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestLogModel.settings = examples(60, stateful_step_count=40)

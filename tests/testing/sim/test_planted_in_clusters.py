@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
+from tests.searches import slow
 from tests.testing.sim.planted.registry import PLANTED, Planted, found_by
 
 #: Every change of the broker changes what a seed does: one of so many behind the kept one finds it then.
@@ -19,7 +21,16 @@ def found_among(planted: Planted, first: int, count: int) -> tuple[int, str] | N
     return None
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
+def one_for_each_invariant() -> list[Any]:
+    """The others run with `./test --slow`."""
+    cases, shown = [], set[str]()
+    for planted in PLANTED:
+        cases.append(slow(planted) if planted.caught_by <= shown else planted)
+        shown |= planted.caught_by
+    return cases
+
+
+@pytest.mark.parametrize("planted", one_for_each_invariant(), ids=lambda planted: planted.name)
 def test_a_kept_seed_finds_it(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
     planted.plant(monkeypatch)
     found = found_among(planted, planted.seed, SEEDS_BEHIND)

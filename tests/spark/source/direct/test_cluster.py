@@ -54,6 +54,7 @@ def settings_for(cluster: Cluster, *directories: Path) -> SourceSettings:
     return source_settings(given, stream=False)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_followers_files_and_a_stale_replicas(cluster: Cluster, tmp_path: Path) -> None:
     fill(cluster, 0, ROWS)

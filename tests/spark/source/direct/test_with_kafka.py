@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from tests.conftest import WatchServer
-from tests.interop.broker import kafka_broker
+from tests.interop.broker import Broker
 from tests.interop.clients import SECONDS_MAX
 from tests.spark.source.direct.conftest import copied_from, rows, sealed, sealed_until
 
@@ -20,7 +19,7 @@ from ottla.spark.source.settings import SourceSettings, source_settings
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
 
-PLAIN, TRANSACTIONS = "plain", "transactions"
+PLAIN, TRANSACTIONS = "plain-files", "transactions-in-files"
 
 
 def write(bootstrap: str) -> None:
@@ -29,7 +28,7 @@ def write(bootstrap: str) -> None:
     for number in range(300):
         plain.produce(PLAIN, b"%d" % number, b"k%d" % number, partition=0)
     assert plain.flush(SECONDS_MAX) == 0
-    writer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "w", "compression.type": "zstd"})
+    writer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "files", "compression.type": "zstd"})
     writer.init_transactions(SECONDS_MAX)
     for number in range(20):
         writer.begin_transaction()
@@ -44,13 +43,10 @@ def settings_for(bootstrap: str, topic: str, **options: Any) -> SourceSettings:
     return source_settings({**given, **options}, stream=False)
 
 
-def test_kafkas_files_are_read_like_its_wire(
-    tmp_path: Path, kafka_jars: Path, watch_server: WatchServer, said: list[str]
-) -> None:
-    broker = kafka_broker(tmp_path, kafka_jars)
+def test_kafkas_files_are_read_like_its_wire(apache_kafka: Broker, tmp_path: Path, said: list[str]) -> None:
+    bootstrap = apache_kafka.bootstrap
     direct = {"ottla.direct": True}
-    with watch_server(broker.server), broker.server, Admin(bootstrap_servers=broker.bootstrap) as admin:
-        bootstrap = broker.bootstrap
+    with Admin(bootstrap_servers=bootstrap) as admin:
         for topic in (PLAIN, TRANSACTIONS):
             admin.create_topic(topic, configs={"internal.segment.bytes": "1000"})
         write(bootstrap)
@@ -71,7 +67,7 @@ def test_kafkas_files_are_read_like_its_wire(
         assert "has records of transactions, and isolation.level is read_committed" in said[0]
 
         # And these are the files that are read.
-        (meta,) = tmp_path.rglob("meta.properties")
+        (meta,) = apache_kafka.data.rglob("meta.properties")
         copy = copied_from(meta.parent, PLAIN, tmp_path / "copy")
         until = sealed_until(copy, PLAIN)
         assert len(sealed(copy, PLAIN)) > 5
