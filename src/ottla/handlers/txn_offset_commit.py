@@ -74,11 +74,19 @@ def _verified(call: Call, request: TxnOffsetCommitRequest, producer: Transaction
     if not shard.is_loaded or shard.has_open(producer) or not (adds or services.questions.verifies):
         return ErrorCode.NONE  # why there is no shard is said by the commit
     verification = shard.begin_verifying(producer)
+
+    def begin_again() -> None:
+        """The transaction before had not ended: its marker has forgotten the question since."""
+        nonlocal verification
+        there = services.groups.shard_for_member(request.group_id)
+        if there.is_loaded:
+            verification = there.begin_verifying(producer)
+
     partition = TopicPartition(OFFSETS_TOPIC, services.groups.partition_for(request.group_id))
     question = TransactionQuestion(request.transactional_id, *producer, partition, adds)
     known = services.questions.answer_now(question)
     if known is None:
-        answer = _CoordinatorsAnswer(services.questions.ask(question))
+        answer = _CoordinatorsAnswer(services.questions.ask(question, begin_again))
         yield answer
         known = answer.future.result()
     if known == ErrorCode.NONE:

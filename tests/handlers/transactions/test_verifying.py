@@ -146,3 +146,13 @@ def test_a_request_of_very_many_partitions(
         assert client.end(commits=True) == NONE
         for index in (0, count - 1):
             until(lambda index=index: list_offset(peer, -1, f"{topic}-of-many", index, isolation_level=1).offset == 2)
+
+
+def test_one_transaction_behind_the_other(peer: Peer, topic: str, begun: Begun) -> None:
+    """The first batch waits until the transaction before has ended, and that one's marker comes in between."""
+    client = begun(2)
+    client.find("billing")
+    for number in range(20):
+        assert client.produce(b"%d" % number, topic).error_code == NONE
+        assert client.commit_offsets("billing", {(topic, 0): number}) == {(topic, 0): NONE}
+        assert client.end(commits=True) == NONE

@@ -73,10 +73,18 @@ class TransactionQuestion(NamedTuple):
 
 
 class _Asked:
-    __slots__ = ("future", "question", "until_ms")
+    __slots__ = ("again", "future", "question", "until_ms")
 
-    def __init__(self, question: TransactionQuestion, future: asyncio.Future[ErrorCode], until_ms: int) -> None:
+    def __init__(
+        self,
+        question: TransactionQuestion,
+        future: asyncio.Future[ErrorCode],
+        until_ms: int,
+        again: Callable[[], object] | None,
+    ) -> None:
         self.question = question
+        #: Called before it is asked again: a marker that has come until then was of the transaction before it.
+        self.again = again
         self.future = future
         #: For so long it is asked again where the transaction before it has not ended yet.
         self.until_ms = until_ms
@@ -132,10 +140,15 @@ class TransactionQuestions(Participant):
         found = self._coordinator().verify_partitions(_of_producer(question, [question.tp]))
         return _to_writer(found[question.tp])
 
-    def ask(self, question: TransactionQuestion) -> asyncio.Future[ErrorCode]:
-        """NONE where the partition is in the transaction, which is ongoing."""
+    def ask(
+        self, question: TransactionQuestion, again: Callable[[], object] | None = None
+    ) -> asyncio.Future[ErrorCode]:
+        """NONE where the partition is in the transaction, which is ongoing. `again` is called before each time that it
+        is asked again."""
         future: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-        asked = _Asked(question, future, self._clock.monotonic_ms() + self._settings().add_partitions_retry_ms_max)
+        asked = _Asked(
+            question, future, self._clock.monotonic_ms() + self._settings().add_partitions_retry_ms_max, again
+        )
         self._count += 1
         if self._count > QUESTIONS_MAX:
             self._end(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -251,9 +264,14 @@ class TransactionQuestions(Participant):
         if error == ErrorCode.CONCURRENT_TRANSACTIONS and asked.question.adds and not self._closed:
             pause_ms = self._settings().add_partitions_retry_ms
             if self._clock.monotonic_ms() + pause_ms <= asked.until_ms:
-                asyncio.get_running_loop().call_later(pause_ms / 1000, self._line_up, asked)
+                asyncio.get_running_loop().call_later(pause_ms / 1000, self._ask_again, asked)
                 return
         self._end(asked, _to_writer(error))
+
+    def _ask_again(self, asked: _Asked) -> None:
+        if asked.again is not None:
+            asked.again()
+        self._line_up(asked)
 
     def _end(self, asked: _Asked, error: ErrorCode) -> None:
         self._count -= 1

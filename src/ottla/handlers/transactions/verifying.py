@@ -8,12 +8,14 @@ that a marker which comes before the batch is seen.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from ottla.handlers.transactions.questions import TransactionQuestion, TransactionQuestions
 from ottla.model import ErrorCode, TopicPartition
 from ottla.records.batch import header_fields
-from ottla.storage.errors import AppendRefused
+from ottla.storage.errors import AppendRefused, RollDue, StorageFault
 from ottla.storage.log.log import Log
 from ottla.storage.log.producers.verifying import Verification
 
@@ -56,22 +58,28 @@ class ProducedTransaction(NamedTuple):
 class FirstBatch:
     """The first batch of a transaction in a partition, while its coordinator is asked."""
 
-    __slots__ = ("_epoch", "_producer_id", "_transaction", "_verification", "answer")
+    __slots__ = ("_begin", "_epoch", "_producer_id", "_transaction", "_verification", "answer")
 
     def __init__(
         self,
         producer_id: int,
         epoch: int,
-        verification: Verification,
+        begin: Callable[[], Verification],
         transaction: ProducedTransaction,
-        answer: asyncio.Future[ErrorCode],
     ) -> None:
         self._producer_id = producer_id
         self._epoch = epoch
-        self._verification = verification
+        self._begin = begin
+        self._verification = begin()
         self._transaction = transaction
         #: The coordinator's.
-        self.answer = answer
+        self.answer: asyncio.Future[ErrorCode]
+
+    def begin_again(self) -> None:
+        """Before the coordinator is asked again: the transaction before had not ended, and its marker has forgotten
+        the question since."""
+        with contextlib.suppress(AppendRefused, RollDue, StorageFault):  # then it is refused by `check`
+            self._verification = self._begin()
 
     def check(self, log: Log) -> None:
         """Raises AppendRefused where the batch is not to be appended, and RollDue."""
@@ -93,11 +101,16 @@ def first_batch(
     producers = log.producers_at_hand
     if producers.has_open(producer_id, epoch):
         return None
-    verification = producers.begin_verifying(producer_id, epoch, sequence, begins_at_zero=transaction.adds)
+
+    def begin() -> Verification:
+        return log.producers_at_hand.begin_verifying(producer_id, epoch, sequence, begins_at_zero=transaction.adds)
+
+    first = FirstBatch(producer_id, epoch, begin, transaction)
     question = TransactionQuestion(transaction.transactional_id, producer_id, epoch, tp, transaction.adds)
     known = questions.answer_now(question)
     if known is None:
-        return FirstBatch(producer_id, epoch, verification, transaction, questions.ask(question))
+        first.answer = questions.ask(question, first.begin_again)
+        return first
     _check(known, transaction)
     return None
 
