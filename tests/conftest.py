@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
@@ -23,9 +23,7 @@ from tools.ottla_server import ottla_up  # noqa: E402
 from tools.server_process import ServerProcess  # noqa: E402
 
 from ottla import logs  # noqa: E402
-from tests.distribution import scopes  # noqa: E402
 from tests.searches import left_out  # noqa: E402
-from tests.side_by_side import Distribution  # noqa: E402
 
 if TYPE_CHECKING:
     from tests.interop.broker import Broker
@@ -48,24 +46,19 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("few" if config.option.markexpr == "not slow" else "all")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--workers", type=int, default=1, help="run tests side by side in so many processes")
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    from tests.distribution import FilesAndGroups
 
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    if session.config.option.workers < 2 or session.config.option.collectonly or session.testsfailed:
-        return None
-    Distribution(session, scopes(session.items)).run(session.config.option.workers)
-    if session.shouldfail:
-        raise session.Failed(session.shouldfail)
-    if session.shouldstop:
-        raise session.Interrupted(session.shouldstop)
-    return True
+    return FilesAndGroups(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        from tests.distribution import in_order
+
+        in_order(items)
     for item in left_out(items):
         item.add_marker("slow")
     if config.option.markexpr == "slow":

@@ -113,7 +113,7 @@ def test_a_property_file_says_what_a_broker_is_started_with(tmp_path: Path) -> N
 
 def test_nobody_is_warned_of_properties_that_nobody_set(tmp_path: Path) -> None:
     """A broker says what of its file has no effect: what stands there for its own sake is no news to anybody."""
-    for plan in plans(tmp_path, properties={"transaction.state.log.min.isr": "1"}):
+    for plan in plans(tmp_path, properties={"share.coordinator.state.topic.min.isr": "1"}):
         config = Config.parse(plan.properties)
-        assert (config.warnings, config.without_effect) == ((), ("transaction.state.log.min.isr",))
+        assert (config.warnings, config.without_effect) == ((), ("share.coordinator.state.topic.min.isr",))
         assert plan.properties["offsets.topic.replication.factor"] == "3"

@@ -53,7 +53,7 @@ class Connection:
         self.busy = False
         self.cancel: Any = None
 
-    def answer_later(self, cancel: Any) -> None:
+    def answer_later(self, cancel: Any, *, waits: bool = False) -> None:
         self.busy, self.cancel = True, cancel
 
     def finish(self) -> None:

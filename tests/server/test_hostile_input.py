@@ -39,9 +39,9 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(peer: Peer)
     assert peer.ask(api_versions(), 3, ApiVersionsResponse).error_code == ErrorCode.NONE
 
 
-#: AddPartitionsToTxn: it has codecs, and no handler until there are transactions.
-UNSERVED = 24
-UNSERVED_BODY = struct.pack(">h2sqhih1sii", 2, b"tx", 7, 0, 1, 1, b"t", 1, 0)
+#: AlterClientQuotas: it has codecs, and no handler until there are quotas.
+UNSERVED = 49
+UNSERVED_BODY = struct.pack(">iih4sh1si?", 1, 1, 4, b"user", 1, b"u", 0, False)
 
 
 def test_what_is_asked_as_not_served_is_whole_and_not_served() -> None:

@@ -19,7 +19,7 @@ COORDINATOR = FindCoordinatorRequest(key_type=0, coordinator_keys=["group"])
 #: Ends the broker's part in its cluster.
 CONTROLLED_SHUTDOWN = 7
 #: A tenth of a millisecond each.
-SHORT = {"ottla.config.definitions.topic", "encodings.utf_16_le"}
+SHORT = {"ottla.config.definitions.topic", "ottla.broker.transaction_markers", "encodings.utf_16_le"}
 WITH_EXPRESSION = ConsumerGroupHeartbeatRequest(
     group_id="group", member_id="member", member_epoch=0, rebalance_timeout_ms=1000, subscribed_topic_regex="a.*b"
 )

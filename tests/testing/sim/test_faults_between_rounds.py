@@ -59,7 +59,7 @@ async def commit(one: OneBroker, group: str) -> ErrorCode:
         ("ottla.handlers.on_demand.groups", "GroupsOnDemand.get"),
         ("ottla.coordinators.led_partitions", "LedPartitions.elected"),
         ("ottla.coordinators.led_partitions", "load"),
-        ("ottla.replication.journal", "Journals.open"),
+        ("ottla.replication.journals", "Journals.open"),
     ],
     ids=lambda site: site[1],
 )

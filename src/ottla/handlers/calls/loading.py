@@ -21,6 +21,9 @@ from ottla.protocol.apis import api
 _GROUPS: Final = "ottla.groups.coordinator"
 #: Those that ask them, and the controller's announcement of who coordinates.
 _ASK_GROUPS: Final = frozenset({4, 8, 9, 10, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69})
+#: The rooms of transactions: 15 ms. And those that ask them.
+_TRANSACTIONS: Final = ("ottla.transactions.coordinator", "ottla.handlers.write_txn_markers")
+_ASK_TRANSACTIONS: Final = frozenset({4, 10, 22, 24, 25, 26, 65, 66})
 #: Of regular expressions in groups: a native library that few brokers ever need.
 EXPRESSIONS: Final = "re2"
 
@@ -41,6 +44,9 @@ def load_api(key: int) -> None:
     import_module(f"ottla.handlers.{ROUTES[key].module}")
     if key in _ASK_GROUPS:
         import_module(_GROUPS)
+    if key in _ASK_TRANSACTIONS:
+        for name in _TRANSACTIONS:
+            import_module(name)
     _LOADED.add(key)
 
 
