@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from ottla.config import Config
 from ottla.coordination.interface import Coordination
@@ -44,10 +45,12 @@ class RemoteProvider:
             )
             assert isinstance(made, ServerConnection)
             request = ConnectRequest(0, session.durable_zxid, info.timeout_ms, info.id, info.password)
-            if (await made.shake_hands(request)).session_id != info.id:
-                return
-            # Its client may take it back before this is read.
-            made._write(encode_request(1, OpCode.CLOSE_SESSION))
+            # A server may close before its answer has left: it is asked again.
+            with suppress(ConnectionResetError):
+                if (await made.shake_hands(request)).session_id != info.id:
+                    return
+                # Its client may take it back before this is read.
+                made._write(encode_request(1, OpCode.CLOSE_SESSION))
             await asyncio.sleep(0.02)
 
     async def close(self) -> None:

@@ -107,9 +107,20 @@ def test_many_topics_in_one_query(
     # Workers die while they copy; nothing is lost, and nothing comes twice.
     asyncio.run(fill(clusters, 2, 3_000))
     kill_workers_at_work(spark, clusters, tmp_path)
-    assert all(row.stopped is None for row in copy_all(spark, clusters, tmp_path))
+    assert all(row.stopped is None for row in copy_all_in_the_end(spark, clusters, tmp_path))
     asyncio.run(check(clusters))
     assert asyncio.run(limits(clusters.target, "A.orders")) == (0, 3_060)
+
+
+def copy_all_in_the_end(spark: Any, clusters: Clusters, folder: Path) -> list[Any]:
+    """Spark keeps idle workers, and notices that one of them was killed when it gives it something to do."""
+    for _ in range(10):
+        try:
+            return copy_all(spark, clusters, folder)
+        except Exception as error:
+            if "Python worker exited unexpectedly" not in str(error):
+                raise
+    raise AssertionError("no worker of Spark's lives")
 
 
 def run_example(clusters: Clusters, folder: Path, patch: pytest.MonkeyPatch) -> None:
