@@ -31,6 +31,9 @@ from bench import (
     spark_start,
     spark_writing,
     throughput,
+    transactional_frames,
+    transactional_ids,
+    transactions,
 )
 from bench.librdkafka import Librdkafka
 from bench.results import Results, misses, table
@@ -53,8 +56,11 @@ def every_scenario() -> list[Scenario]:
         spark_micro_batch.SparkMicroBatch(),
         mirror.Mirroring(),
         *groups.shared_scenarios(),
+        *transactions.shared_scenarios(),
+        transactional_frames.SmallProduces(),
         *lifecycle.scenarios(),
         *groups.scenarios(),
+        transactional_ids.ManyIds(),
         *compaction.scenarios(),
         *arrow.scenarios(),
         formats.Formats(),

@@ -35,6 +35,10 @@ class Work:
     #: For fetches: records that one answer brings, and where to start over.
     offset_step: int = 0
     offset_end: int = 0
+    #: The frame is so many of one size behind each other, one for each connection.
+    frames: int = 1
+    #: Where a frame has the sequence of its batch, which is to be counted up; -1 where it stays as it is.
+    sequence_position: int = -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,4 +125,6 @@ def _words(work: Work, port: int, pids: Sequence[int], frame: Path) -> list[str]
         words["rate"] = work.rate
     if work.offset_step:
         words |= {"offset": work.frame.offset_position, "step": work.offset_step, "end": work.offset_end}
+    if work.sequence_position >= 0:
+        words |= {"frames": work.frames, "sequence": work.sequence_position}
     return [f"{name}={value}" for name, value in words.items()]

@@ -17,14 +17,20 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.machine import cpu_seconds
+from ottla.records.batch import patch_crc
 
+#: In a batch.
+_SEQUENCE_AT = 53
 _READ = 1 << 20
 _HEAD = 256
 
 
 class Load:
     def __init__(self, option: dict[str, str]) -> None:
-        self.frame = Path(option["frame"]).read_bytes()
+        whole = Path(option["frame"]).read_bytes()
+        frames = int(option.get("frames", 1))
+        self.frames = [whole[at : at + len(whole) // frames] for at in range(0, len(whole), len(whole) // frames)]
+        self.sequence = int(option.get("sequence", -1))
         self.depth = int(option.get("depth", 1))
         self.error = int(option.get("error", -1))
         self.offset = int(option.get("offset", -1))
@@ -33,10 +39,10 @@ class Load:
         self.poller = selectors.DefaultSelector()
         self.forget()
         self.errors = 0
-        for _ in range(int(option.get("connections", 1))):
+        for number in range(int(option.get("connections", 1))):
             connection = socket.create_connection(("127.0.0.1", int(option["port"])))
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            peer = Peer(connection, self)
+            peer = Peer(connection, self, self.frames[number % frames])
             self.poller.register(connection, selectors.EVENT_READ, peer)
             for _ in range(self.depth):
                 peer.send()
@@ -45,12 +51,19 @@ class Load:
         self.latencies: list[float] = []
         self.bytes = 0
 
-    def request(self) -> bytes:
+    def request(self, frame: bytes, number: int) -> bytes:
+        if self.sequence >= 0:
+            return self._numbered(bytearray(frame), number)
         if self.offset < 0:
-            return self.frame
+            return frame
         wire = struct.pack(">q", self.next_offset)
         self.next_offset = (self.next_offset + self.step) if self.next_offset + self.step < self.end else 0
-        return self.frame[: self.offset] + wire + self.frame[self.offset + 8 :]
+        return frame[: self.offset] + wire + frame[self.offset + 8 :]
+
+    def _numbered(self, frame: bytearray, number: int) -> bytes:
+        struct.pack_into(">i", frame, self.sequence, number)
+        patch_crc(frame, self.sequence - _SEQUENCE_AT)
+        return bytes(frame)
 
     def run(self, seconds: float, limit: int = 0) -> None:
         deadline = time.monotonic() + seconds
@@ -64,15 +77,18 @@ class Load:
 
 
 class Peer:
-    def __init__(self, connection: socket.socket, load: Load) -> None:
-        self.connection, self.load = connection, load
+    def __init__(self, connection: socket.socket, load: Load, frame: bytes) -> None:
+        self.connection, self.load, self.frame = connection, load, frame
+        #: Requests that were begun.
+        self.begun = 0
         self.began: list[float] = []
         self.head = b""
         self.left = 0
 
     def send(self) -> None:
         self.began.append(time.perf_counter())
-        self.connection.sendall(self.load.request())
+        self.connection.sendall(self.load.request(self.frame, self.begun))
+        self.begun += 1
 
     def receive(self) -> None:
         data = self.connection.recv(_READ)
@@ -114,7 +130,7 @@ def main(words: list[str]) -> None:
         "requests": len(load.latencies),
         "seconds": seconds,
         "errors": load.errors,
-        "frame_bytes": len(load.frame),
+        "frame_bytes": len(load.frames[0]),
         "answer_bytes": load.bytes,
         "p50": load.quantile(0.5),
         "p99": load.quantile(0.99),

@@ -20,7 +20,12 @@ OTTLA, NULL, KAFKA = "ottla", "null", "kafka"
 #: Of both brokers. Deleted topics leave the disk at once, before the kernel writes them out under the next run.
 PROPERTIES = {**UNLIMITED_RETENTION, "log.segment.delete.delay.ms": "100"}
 #: What Kafka is given by `kafka_server` already.
-OURS = {"offsets.topic.replication.factor": "1", "group.initial.rebalance.delay.ms": "0"}
+OURS = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -116,7 +116,8 @@ def _ours(folder: Path, stack: ExitStack) -> Cluster:
 
 
 def _alone(folder: Path) -> Cluster:
-    one = ottla_broker(folder / "broker-1", properties={**PROPERTIES, "offsets.topic.replication.factor": "1"})
+    own = {"offsets.topic.replication.factor": "1", "transaction.state.log.replication.factor": "1"}
+    one = ottla_broker(folder / "broker-1", properties={**PROPERTIES, **own, "transaction.state.log.min.isr": "1"})
     return Cluster(kind=ALONE, brokers={1: one}, folders={1: folder / "broker-1"})
 
 

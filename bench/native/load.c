@@ -1,7 +1,8 @@
 /* A raw load generator: replays one request frame over many connections and times the answers.
  *
  * It knows of Kafka's protocol only that a frame begins with its length. The caller says where an answer has its error
- * code, which must be zero, and where a fetch request has its offset, which then moves on with each request. Closed
+ * code, which must be zero, and where a fetch request has its offset, which then moves on with each request; so does the
+ * sequence of a producer's batch, each connection being a producer, with a checksum made anew. Closed
  * loop: a connection has `depth` requests in flight at most, and sends the next when an answer has come. One thread,
  * one epoll set. Answers beyond their first bytes are dropped inside the kernel, so that what is measured is the server.
  *
@@ -12,6 +13,8 @@
  *        [rate=N]                         an open loop instead: so many requests a second in all, each timed from when
  *                                         it was due, also where all connections were busy then
  *        [offset=N step=N end=N]          position of the fetch offset; what to add each time; where to start over
+ *        [frames=N]                       FILE has so many frames of one size, of which each connection takes its own
+ *        [sequence=N]                     position of the sequence in the frame's only batch, of one record
  *
  * Prints one line of JSON. Latencies are in microseconds.
  */
@@ -48,10 +51,10 @@ struct peer {
 };
 
 static struct {
-    long port, connections, depth, limit, error, offset, step, end, rate;
+    long port, connections, depth, limit, error, offset, step, end, rate, frames, sequence;
     double warm, seconds;
     const char *frame, *pids;
-} option = {.connections = 1, .depth = 1, .seconds = 5, .error = -1, .offset = -1};
+} option = {.connections = 1, .depth = 1, .seconds = 5, .error = -1, .offset = -1, .frames = 1, .sequence = -1};
 
 static struct { uint64_t answers, errors, bytes, longest; } count;
 static uint64_t bucket[BUCKETS];
@@ -76,6 +79,7 @@ static void parse(int count_of, char **words) {
         {"port", &option.port},     {"connections", &option.connections}, {"depth", &option.depth},
         {"limit", &option.limit},   {"error", &option.error},             {"rate", &option.rate},
         {"offset", &option.offset}, {"step", &option.step},               {"end", &option.end},
+        {"frames", &option.frames}, {"sequence", &option.sequence},
     };
     for (int i = 1; i < count_of; i++) {
         char *value = strchr(words[i], '=');
@@ -100,7 +104,7 @@ static void parse(int count_of, char **words) {
         }
     }
     if (!option.frame || option.port <= 0 || option.depth < 1 || option.depth > DEPTH_MAX || option.connections < 1 ||
-        option.connections > CONNECTIONS_MAX || option.error > HEAD - 2) {
+        option.connections > CONNECTIONS_MAX || option.error > HEAD - 2 || option.frames < 1) {
         fprintf(stderr, "see the head of load.c\n");
         exit(2);
     }
@@ -115,7 +119,31 @@ static uint8_t *read_frame(void) {
     uint8_t *bytes = malloc(frame_size);
     if (!bytes || fread(bytes, 1, frame_size, file) != frame_size) fail(option.frame);
     fclose(file);
+    frame_size /= (size_t)option.frames;
     return bytes;
+}
+
+/* Where a batch of format 2 has its fields, and CRC-32C over what comes behind the checksum. */
+enum { LENGTH_AT = 8, CRC_AT = 17, CHECKED_FROM = 21, SEQUENCE_AT = 53, BEFORE_LENGTH_ENDS = 12 };
+static uint32_t crc_of[256];
+
+static void make_crc_table(void) {
+    for (uint32_t n = 0; n < 256; n++) {
+        uint32_t value = n;
+        for (int bit = 0; bit < 8; bit++) value = value >> 1 ^ (value & 1 ? 0x82F63B78u : 0);
+        crc_of[n] = value;
+    }
+}
+
+static void number_batch(uint8_t *frame, uint32_t sequence) {
+    uint8_t *batch = frame + option.sequence - SEQUENCE_AT;
+    uint32_t wire = htonl(sequence), length, crc = ~0u;
+    memcpy(batch + SEQUENCE_AT, &wire, sizeof wire);
+    memcpy(&length, batch + LENGTH_AT, sizeof length);
+    for (uint8_t *at = batch + CHECKED_FROM, *end = batch + BEFORE_LENGTH_ENDS + ntohl(length); at < end; at++)
+        crc = crc >> 8 ^ crc_of[(crc ^ *at) & 0xFF];
+    wire = htonl(~crc);
+    memcpy(batch + CRC_AT, &wire, sizeof wire);
 }
 
 /* User and system time of a whole process, in seconds. The name in parentheses may hold anything, so look behind it. */
@@ -192,6 +220,7 @@ static void send_what_fits(struct peer *peer) {
                 next_offset += (uint64_t)option.step;
                 if (next_offset >= (uint64_t)option.end) next_offset = 0;
             }
+            if (option.sequence >= 0) number_batch(peer->frame, peer->begun);
             peer->began_at[peer->begun++ % DEPTH_MAX] = interval ? due_at : now();
             due_at += interval;
         }
@@ -284,11 +313,11 @@ static struct peer *connect_all(uint8_t *frame) {
         if (peer->socket < 0 || connect(peer->socket, (struct sockaddr *)&address, sizeof address)) fail("connect");
         if (setsockopt(peer->socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes)) fail("TCP_NODELAY");
         if (fcntl(peer->socket, F_SETFL, O_NONBLOCK)) fail("O_NONBLOCK");
-        peer->frame = frame;
-        if (option.offset >= 0) { /* each connection asks for an offset of its own */
+        peer->frame = frame + (size_t)(i % option.frames) * frame_size;
+        if (option.offset >= 0 || option.sequence >= 0) { /* each connection has an offset or a sequence of its own */
             peer->frame = malloc(frame_size);
             if (!peer->frame) fail("malloc");
-            memcpy(peer->frame, frame, frame_size);
+            memcpy(peer->frame, frame + (size_t)(i % option.frames) * frame_size, frame_size);
         }
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = peer};
         if (epoll_ctl(poller, EPOLL_CTL_ADD, peer->socket, &event)) fail("epoll_ctl");
@@ -330,6 +359,7 @@ static double own_cpu(void) {
 int main(int words, char **word) {
     parse(words, word);
     uint8_t *frame = read_frame();
+    make_crc_table();
     poller = epoll_create1(0);
     struct peer *peers = connect_all(frame);
     if (option.rate > 0) {

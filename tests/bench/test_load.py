@@ -20,7 +20,10 @@ from bench.frames import (
     produce,
     produce_answer,
 )
+from bench.transactional_frames import Transaction, joined
+from bench.wire import create_topic
 from tests.conftest import WatchServer
+from tools.ottla_server import ottla_broker
 from tools.server_process import ServerProcess, free_port
 
 from bench import native
@@ -45,6 +48,13 @@ def null_server(request: pytest.FixtureRequest, tmp_path: Path, watch_server: Wa
     answers.write_bytes(null_answers(port, FETCH_BYTES))
     command = [*program(request.param, "null", tmp_path), str(port), str(answers)]
     with watch_server(ServerProcess(command, port=port, log=tmp_path / "null.out")) as server, server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory, watch_server: WatchServer) -> Iterator[ServerProcess]:
+    own = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1"}
+    with watch_server(ottla_broker(tmp_path_factory.mktemp("broker") / "data", properties=own)) as server, server:
         yield server
 
 
@@ -99,3 +109,27 @@ def test_a_request_without_an_answer_ends_the_load(null_server: ServerProcess, t
             bytes(unknown),
             port=null_server.port,
         )
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+@pytest.mark.parametrize("kind", ["native", "python"])
+def test_batches_of_producers_are_numbered(
+    broker: ServerProcess, tmp_path: Path, kind: str, in_transaction: bool
+) -> None:
+    """The broker refuses a sequence that is not the next one, and a wrong checksum."""
+    topic = f"{kind}-{in_transaction}"
+    create_topic(broker.port, topic)
+    producers = [Transaction(broker.port, f"{topic}-{n}" if in_transaction else None) for n in range(3)]
+    if in_transaction:
+        for each in producers:
+            each.begin(topic)
+    frames, positions = zip(*(each.frame(topic) for each in producers), strict=True)
+    whole = joined(frames)
+    words = {"port": broker.port, "error": whole.error_position, "frames": 3, "sequence": positions[0], "depth": 1}
+    found = load(kind, tmp_path, whole.request, **words)
+    assert found["requests"] >= ANSWERS
+    assert found["errors"] == 0
+    assert found["frame_bytes"] == len(frames[0].request)
+    if in_transaction:
+        for each in producers:
+            each.commit()

@@ -13,12 +13,20 @@ from tests.transactions.world import ID, A, Clock, producer_of
 from ottla.config.broker import Config
 from ottla.coordinators.caller import Now
 from ottla.metadata.cache import MetadataCache
-from ottla.model import BrokerId, ErrorCode
+from ottla.metadata.updates import MetadataUpdate, PartitionState
+from ottla.model import BrokerId, Epoch, ErrorCode, TopicId
 from ottla.protocol.generated.list_transactions import ListTransactionsRequest
-from ottla.protocol.generated.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from ottla.protocol.generated.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 from ottla.steps import at_once
 from ottla.transactions.asked import EndAsked, ProducerAnswer, ProducerInit, ProducerPartitions
 from ottla.transactions.coordinator import TransactionCoordinator
+from ottla.transactions.markers import MarkerWriter
 
 NOW = Now(1_000, 1_000)
 LOADING, NOT_COORDINATOR = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR
@@ -42,13 +50,26 @@ class SlowJournal(MemoryJournal):
             yield chunk
 
 
-def new_coordinator() -> TransactionCoordinator:
+def new_coordinator(writer: MarkerWriter | None = None) -> TransactionCoordinator:
     config = Config.parse({"transaction.state.log.num.partitions": "1"})
 
     def fresh(call: Callable[[int | ErrorCode], None]) -> None:
         call(1_000)
 
-    return TransactionCoordinator(lambda: config.transactions, MetadataCache(), Clock(), fresh, Nobody())
+    metadata = MetadataCache()
+    leader = PartitionState(
+        topic=A.topic,
+        partition=A.partition,
+        topic_id=TopicId(bytes(15) + b"a"),
+        controller_epoch=Epoch(1),
+        leader=BrokerId(1),
+        leader_epoch=Epoch(1),
+        isr=(BrokerId(1),),
+        replicas=(BrokerId(1),),
+        partition_epoch=0,
+    )
+    assert metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), partitions=[leader]))
+    return TransactionCoordinator(lambda: config.transactions, metadata, Clock(), fresh, writer or Nobody())
 
 
 def init(coordinator: TransactionCoordinator, name: str = ID, timeout_ms: int = 60_000) -> ProducerAnswer:
@@ -89,6 +110,63 @@ def test_a_partition_that_is_led_elsewhere_is_loaded_or_was_found_uncommitted() 
         assert (listed.transactional_id, listed.transaction_state) == (ID, "Empty")
         coordinator.led.resigned(0)
         assert errors(coordinator, ID) == {NOT_COORDINATOR}
+        await coordinator.close()
+
+    asyncio.run(asyncio.wait_for(scene(), 60))
+
+
+class Writer:
+    """Writes markers when the test says so, to partitions that all lie here."""
+
+    def __init__(self) -> None:
+        self.may_write = asyncio.Event()
+
+    async def write(self, broker: BrokerId, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        await self.may_write.wait()
+        results = [
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(partition_index=each) for each in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+        return WriteTxnMarkersResponse(markers=results)
+
+
+@pytest.mark.parametrize("is_given_up", [False, True])
+def test_partitions_of_the_next_transaction_wait_for_the_markers_of_the_last_one(is_given_up: bool) -> None:
+    async def scene() -> None:
+        writer = Writer()
+        coordinator = new_coordinator(writer)
+        coordinator.led.elected(0, MemoryJournal())
+        while coordinator.led.some_are_loaded:  # noqa: ASYNC110 - turns of the loop, and no time
+            await asyncio.sleep(0)
+        asked = ProducerPartitions(ID, *producer_of(init(coordinator)), frozenset((A,)))
+        begins, ends, waits = Answer[ErrorCode](), Answer[ProducerAnswer](), Answer[ErrorCode]()
+        coordinator.add_partitions_when_at_rest(NOW, asked, begins)
+        coordinator.end(NOW, EndAsked(ID, asked.producer_id, asked.producer_epoch, True, 0), ends)
+        assert (begins.value, ends.value.error) == (ErrorCode.NONE, ErrorCode.NONE)
+        at_once_answered = Answer[ErrorCode]()
+        coordinator.add_partitions(NOW, asked, 2, at_once_answered)
+        assert at_once_answered.value is ErrorCode.CONCURRENT_TRANSACTIONS
+        coordinator.add_partitions_when_at_rest(NOW, asked, waits)
+        assert not waits.came
+        if is_given_up:
+            coordinator.led.resigned(0)
+            assert waits.value is NOT_COORDINATOR
+        else:
+            writer.may_write.set()
+            while not waits.came:  # noqa: ASYNC110 - turns of the loop, and no time
+                await asyncio.sleep(0)
+            assert waits.value is ErrorCode.NONE
         await coordinator.close()
 
     asyncio.run(asyncio.wait_for(scene(), 60))

@@ -26,7 +26,8 @@ def handle(call: Call, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnRespon
         request.transactional_id, request.producer_id, request.producer_epoch, frozenset((partition,))
     )
     answer = Later()
-    call.services.transactions.add_partitions(now_of(call), asked, 0, lambda error: answer.set(_answered(call, error)))
+    transactions = call.services.transactions
+    transactions.add_partitions_when_at_rest(now_of(call), asked, lambda error: answer.set(_answered(call, error)))
     return answer
 
 

@@ -58,7 +58,8 @@ def handle(call: Call, request: AddPartitionsToTxnRequest) -> Steps[AddPartition
             errors = call.services.transactions.verify_partitions(asked)
             reply(_result(call, one.transactional_id, one.topics, errors))
         else:
-            _add(call, asked, EPOCH_A_TRANSACTION, _given(call, one.transactional_id, one.topics, asked, reply))
+            given = _given(call, one.transactional_id, one.topics, asked, reply)
+            call.services.transactions.add_partitions(now_of(call), asked, EPOCH_A_TRANSACTION, given)
         yield
     return answer
 
@@ -86,7 +87,7 @@ def _of_client(call: Call, request: AddPartitionsToTxnRequest) -> Steps[AddParti
     def reply(error: ErrorCode) -> None:
         answer.set(_client_answer(call, topics, dict.fromkeys(asked.partitions, error)))
 
-    _add(call, asked, 0, reply)
+    call.services.transactions.add_partitions_when_at_rest(now_of(call), asked, reply)
     return answer
 
 
@@ -108,10 +109,6 @@ def _refused(call: Call, asked: ProducerPartitions, *, of_client: bool) -> Steps
     rest = dict.fromkeys(asked.partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
     rest.update(refused)
     return rest
-
-
-def _add(call: Call, asked: ProducerPartitions, client_version: int, reply: Reply[ErrorCode]) -> None:
-    call.services.transactions.add_partitions(now_of(call), asked, client_version, reply)
 
 
 def _given(

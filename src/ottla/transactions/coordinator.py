@@ -103,6 +103,27 @@ class TransactionCoordinator:
         else:
             found.add_partitions(now, asked, client_version, reply)
 
+    def add_partitions_when_at_rest(self, now: Now, asked: ProducerPartitions, reply: Reply[ErrorCode]) -> None:
+        """The same for AddPartitionsToTxn 0-3 and AddOffsetsToTxn, whose client has the end of its last one behind it:
+        its markers are waited for, as long as a leader of partitions would ask again."""
+        until_ms = now.monotonic_ms + self._settings().add_partitions_retry_ms_max
+
+        def ask() -> None:
+            self.add_partitions(self.led.now(), asked, 0, answered)
+
+        def answered(error: ErrorCode) -> None:
+            is_early = error is ErrorCode.CONCURRENT_TRANSACTIONS and self.led.now().monotonic_ms < until_ms
+            if not (is_early and self.when_at_rest(asked.transactional_id, until_ms, ask)):
+                reply(error)
+
+        self.add_partitions(now, asked, 0, answered)
+
+    def when_at_rest(self, transactional_id: str, until_ms: int, call: Callable[[], None]) -> bool:
+        """Calls once: when nothing of the id is on its way any more, at `until_ms` of the monotonic clock, or when its
+        partition is given up. False: the id is at rest, or not here, or too many wait; then nothing is called."""
+        found = self.find(transactional_id)
+        return not isinstance(found, ErrorCode) and found.when_at_rest(transactional_id, until_ms, call)
+
     def verify_partitions(self, asked: ProducerPartitions) -> Verified:
         """Whether each partition is in this producer's ongoing transaction: NONE or TRANSACTION_ABORTABLE, or the same
         error for all. Only what is committed counts. Changes nothing, and waits for nothing."""

@@ -149,6 +149,12 @@ class TransactionShard:
     def verify_partitions(self, asked: ProducerPartitions) -> Verified:
         return verified(self.committed(asked.transactional_id), asked)
 
+    def when_at_rest(self, transactional_id: str, until_ms: int, call: Callable[[], None]) -> bool:
+        known = self.state.ids.get(transactional_id)
+        if known is None or known.is_at_rest or self.state.is_over:
+            return False
+        return self.state.rest.wait(transactional_id, until_ms, call)
+
     def end(self, now: Now, asked: EndAsked, reply: Reply[ProducerAnswer]) -> None:
         self._end(now, asked, reply, None)
 
@@ -348,6 +354,7 @@ class TransactionShard:
             self.state.counts.unwritten -= sum(("complete", each) in self.timers for each in self.state.ids)
         self._shared.markers.forget(self)
         self._shared.beside(self._let_go(self.timers.clear()))
+        self.state.rest.end()
 
     def _let_go(self, timers: Steps[None]) -> Steps[None]:
         """A hundred thousand ids take some tens of milliseconds."""

@@ -12,7 +12,8 @@ from ottla.coordinators.journal import Journal, JournalRecord
 from ottla.coordinators.timers import Timers
 from ottla.model import ErrorCode
 from ottla.transactions.records import transaction_value
-from ottla.transactions.states import TransactionStatus
+from ottla.transactions.resting import Rest
+from ottla.transactions.states import ENDING, TransactionStatus
 from ottla.transactions.transaction import Transaction
 
 #: What a write was whose end took too long is asked again after so long.
@@ -54,6 +55,11 @@ class TransactionalId:
         #: By the monotonic clock: when its open transaction has lasted for too long.
         self.deadline_ms = 0
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether partitions may be added to its transaction now: nothing of it is on its way."""
+        return self.written is None and (self.committed is None or self.committed.status not in ENDING)
+
 
 class ShardState:
     """One partition of `__transaction_state`, as long as this broker coordinates its ids."""
@@ -72,6 +78,7 @@ class ShardState:
         self.settings = settings
         self.counts = counts
         self.timers = Timers()
+        self.rest = Rest(self.timers)
         self.ids: dict[str, TransactionalId] = {}
         #: Given up: another state of the same partition may be loaded, and would miss what is written from here.
         self.is_over = False
@@ -124,6 +131,8 @@ class ShardState:
             self.ids.pop(changed.id, None)
             self.counts.ids -= 1
         self._applied(changed, before, now)
+        if changed.is_at_rest:
+            self.rest.has_come(changed.id)
 
     def _forget_written(self, changed: TransactionalId) -> None:
         changed.written = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -42,6 +43,9 @@ class Coordinator:
         self.verifies_with = ErrorCode.NONE
         #: To what is added, at once; what comes behind the last is left to the test.
         self.answers: list[ErrorCode] = []
+        #: Whether it says when an id is at rest; who waits for that.
+        self.says_when = False
+        self.waiting: list[Callable[[], None]] = []
 
     def partition_for(self, transactional_id: str) -> int:
         return 0 if transactional_id.startswith("here") else 1
@@ -52,6 +56,11 @@ class Coordinator:
             reply(self.answers.pop(0))
         else:
             self.adding.append((asked, reply))
+
+    def when_at_rest(self, transactional_id: str, until_ms: int, call: Callable[[], None]) -> bool:
+        if self.says_when:
+            self.waiting.append(call)
+        return self.says_when
 
     def verify_partitions(self, asked: ProducerPartitions) -> dict[TopicPartition, ErrorCode]:
         return dict.fromkeys(asked.partitions, self.verifies_with)
@@ -232,21 +241,43 @@ def test_a_broker_that_does_not_answer_and_a_topic_that_is_not_there() -> None:
     scene(play)
 
 
-@pytest.mark.parametrize("ends_after", [1, 2, 1_000])
-def test_it_is_asked_again_while_the_transaction_before_ends(ends_after: int) -> None:
-    """For a tenth of a second, with pauses of a fiftieth."""
+def test_it_is_asked_again_when_the_coordinator_says_that_the_transaction_before_has_ended() -> None:
+    """And not before: no pause is made, nothing is asked in vain."""
 
     async def play(room: Room) -> None:
+        room.coordinator.says_when = True
+        begun_ms, events = room.world.ports.clock.monotonic_ms(), list[str]()
+        asked = [room.questions.ask(question(partition=each), lambda: events.append("again")) for each in (0, 1)]
+        await room.soon()
+        room.coordinator.adding.pop()[1](ErrorCode.CONCURRENT_TRANSACTIONS)
+        (at_rest,) = room.coordinator.waiting
+        await room.soon()
+        assert (room.coordinator.adding, events) == ([], [])
+        at_rest()
+        assert events == ["again"] * 2
+        await room.soon()
+        ((group, reply),) = room.coordinator.adding
+        assert len(group.partitions) == 2
+        reply(ErrorCode.NONE)
+        assert [each.result() for each in asked] == [ErrorCode.NONE] * 2
+        assert room.world.ports.clock.monotonic_ms() == begun_ms
+
+    scene(play)
+
+
+@pytest.mark.parametrize(
+    ("ends_after", "pauses_ms"), [(1, [1]), (3, [1, 2, 4]), (1_000, [1, 2, 4, 8, 16, 20, 20, 20, 9])]
+)
+def test_where_nobody_says_when_it_is_asked_again_after_growing_pauses(ends_after: int, pauses_ms: list[int]) -> None:
+    """For a tenth of a second in all."""
+
+    async def play(room: Room) -> None:
+        clock, begun_ms, asked_ms = room.world.ports.clock, room.world.ports.clock.monotonic_ms(), list[int]()
         room.coordinator.answers = [ErrorCode.CONCURRENT_TRANSACTIONS] * ends_after + [ErrorCode.NONE]
-        begun_ms = room.world.ports.clock.monotonic_ms()
-        found = await room.questions.ask(question())
-        took_ms = room.world.ports.clock.monotonic_ms() - begun_ms
-        if ends_after < 5:
-            assert found is ErrorCode.NONE
-            assert took_ms == 20 * ends_after
-        else:
-            assert found is ErrorCode.CONCURRENT_TRANSACTIONS
-            assert took_ms == 100
+        found = await room.questions.ask(question(), lambda: asked_ms.append(clock.monotonic_ms()))
+        assert found is (ErrorCode.NONE if ends_after < 1_000 else ErrorCode.CONCURRENT_TRANSACTIONS)
+        moments = [begun_ms, *asked_ms]
+        assert [then - before for before, then in itertools.pairwise(moments)] == pauses_ms
 
     scene(play)
 

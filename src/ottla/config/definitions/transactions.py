@@ -8,7 +8,7 @@ TABLE: Final = """\
 add.partitions.to.txn.retry.backoff.max.ms  INT  100  0..  HIGH  read-only  used
     How long a broker keeps trying to add a partition to a transaction.
 add.partitions.to.txn.retry.backoff.ms  INT  20  1..  HIGH  read-only  used
-    The pause between two tries to add a partition to a transaction.
+    The longest pause between two tries to add a partition to a transaction.
 transaction.abort.timed.out.transaction.cleanup.interval.ms  INT  10000  1..  LOW  read-only  used
     How often timed-out transactions are looked for.
 transaction.max.timeout.ms  INT  900000  1..  HIGH  read-only  used

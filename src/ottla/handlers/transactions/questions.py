@@ -6,10 +6,11 @@ that its coordinator does not know to be ongoing, since nobody would end that.
 
     ask ─▶ in the line of the coordinator's broker ─end of the round─▶ asked ─▶ answered: the future has a code
                  ▲                                                       └ CONCURRENT_TRANSACTIONS, where it adds ─┐
-                 └──────────── after a pause, for a while: the transaction before it is about to end ◀─────────────┘
+                 └───────── when the transaction before it has ended, which is waited for a while ◀────────────────┘
 
 Questions of one round go together. To another broker one request is under way at a time, with all that came since the
-last one; this broker's own coordinator is called.
+last one; this broker's own coordinator is called. That one says when the transaction before has ended. Another one is
+asked again, soon at first, since markers take a millisecond or two, and then after longer pauses.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ log_event = logs.logger("handlers")
 QUESTIONS_A_REQUEST_MAX: Final = 1_000
 #: Of all requests that wait; what comes beyond is refused for now, which clients try again after.
 QUESTIONS_MAX: Final = 100_000
+#: Before another broker is asked about the same once more; then twice as long, up to what is configured.
+FIRST_PAUSE_MS: Final = 1
 #: How long another broker may take over an answer: then it is asked again by the client that tries again.
 ANSWER_MS_MAX: Final = 5_000
 
@@ -73,7 +76,7 @@ class TransactionQuestion(NamedTuple):
 
 
 class _Asked:
-    __slots__ = ("again", "future", "question", "until_ms")
+    __slots__ = ("again", "future", "pause_ms", "question", "until_ms")
 
     def __init__(
         self,
@@ -88,6 +91,8 @@ class _Asked:
         self.future = future
         #: For so long it is asked again where the transaction before it has not ended yet.
         self.until_ms = until_ms
+        #: Before the next time, where nobody says when that is.
+        self.pause_ms = FIRST_PAUSE_MS
 
 
 #: Questions about one producer's transaction, all alike but for their partitions.
@@ -200,14 +205,16 @@ class TransactionQuestions(Participant):
         try:
             if question.adds:
                 now = Now(self._clock.wall_ms(), self._clock.monotonic_ms())
-                self._coordinator().add_partitions(now, wanted, _ADDING_CLIENT, partial(self._answered_all, group))
+                self._coordinator().add_partitions(now, wanted, _ADDING_CLIENT, partial(self._answered, group))
             else:
                 found = self._coordinator().verify_partitions(wanted)
                 for asked in group:
-                    self._answered(asked, found[asked.question.tp])
+                    self._answered([asked], found[asked.question.tp])
         except Exception as fault:
             log_event.error("a transaction could not be asked about", error="".join(traceback.format_exception(fault)))
-            self._answered_all([asked for asked in group if not asked.future.done()], ErrorCode.UNKNOWN_SERVER_ERROR)
+            for asked in group:
+                if not asked.future.done():
+                    self._answered([asked], ErrorCode.UNKNOWN_SERVER_ERROR)
 
     async def _ask_all_there(self, broker: BrokerId) -> None:
         while line := self._lines.pop(broker, None):
@@ -235,7 +242,8 @@ class TransactionQuestions(Participant):
                 raise
             log_event.error("a transaction could not be asked about", error="".join(traceback.format_exception(fault)))
         finally:
-            self._answered_all(left, error)
+            for asked in left:
+                self._answered([asked], error)
 
     def _take_answer(self, answer: AddPartitionsToTxnResponse, groups: Sequence[_Group]) -> list[_Asked]:
         """Those about which it says nothing."""
@@ -251,27 +259,35 @@ class TransactionQuestions(Participant):
             if found is None:
                 left.append(asked)
             else:
-                self._answered(asked, _code(found.partition_error_code))
+                self._answered([asked], _code(found.partition_error_code))
         return left
 
     # -- answers
 
-    def _answered_all(self, group: Iterable[_Asked], error: ErrorCode) -> None:
+    def _answered(self, group: _Group, error: ErrorCode) -> None:
+        """All of one transaction."""
+        is_early = error == ErrorCode.CONCURRENT_TRANSACTIONS and group[0].question.adds and not self._closed
+        if not (is_early and self._are_asked_later(group)):
+            for asked in group:
+                self._end(asked, _to_writer(error))
+
+    def _are_asked_later(self, group: _Group) -> bool:
+        first, ask = group[0], partial(self._ask_again, group)
+        left_ms = first.until_ms - self._clock.monotonic_ms()
+        if left_ms <= 0:
+            return False
+        if not self._coordinator().when_at_rest(first.question.transactional_id, first.until_ms, ask):
+            pause_ms = min(first.pause_ms, self._settings().add_partitions_retry_ms, left_ms)
+            for asked in group:
+                asked.pause_ms = 2 * pause_ms
+            asyncio.get_running_loop().call_later(pause_ms / 1000, ask)
+        return True
+
+    def _ask_again(self, group: _Group) -> None:
         for asked in group:
-            self._answered(asked, error)
-
-    def _answered(self, asked: _Asked, error: ErrorCode) -> None:
-        if error == ErrorCode.CONCURRENT_TRANSACTIONS and asked.question.adds and not self._closed:
-            pause_ms = self._settings().add_partitions_retry_ms
-            if self._clock.monotonic_ms() + pause_ms <= asked.until_ms:
-                asyncio.get_running_loop().call_later(pause_ms / 1000, self._ask_again, asked)
-                return
-        self._end(asked, _to_writer(error))
-
-    def _ask_again(self, asked: _Asked) -> None:
-        if asked.again is not None:
-            asked.again()
-        self._line_up(asked)
+            if asked.again is not None:
+                asked.again()
+            self._line_up(asked)
 
     def _end(self, asked: _Asked, error: ErrorCode) -> None:
         self._count -= 1

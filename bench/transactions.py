@@ -1,0 +1,182 @@
+"""Transactions of librdkafka: many small ones, large ones, and what readers of committed records pay."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from bench import machine
+from bench.lifecycle import brokers
+from bench.results import Figures, Goal, Measure, Results
+from bench.scenario import Context
+from bench.servers import KAFKA, Running
+from bench.wire import delete_topic, fresh_topic
+
+CLIENT_SECONDS_MAX = 300.0
+TOPIC = "transactions"
+READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
+#: Of a whole table; a quick one takes fewer.
+PAIRS_A_ROUND = 3
+_REPOSITORY = Path(__file__).resolve().parent.parent
+
+TRANSACTIONS = Measure(name="transactions", label="rate", unit="transactions/s")
+P50 = Measure(name="p50", label="a transaction's p50", unit="ms", digits=2)
+P99 = Measure(name="p99", label="p99", unit="ms", digits=2)
+CPU_TRANSACTION = Measure(name="cpu", label="server CPU", unit="ms a transaction", digits=2)
+
+
+def client(work: str, ports: Sequence[int], topic: str, *words: object) -> list[float]:
+    """What a process of `bench/transactional_client.py` prints."""
+    command = [sys.executable, "-m", "bench.transactional_client", work, ",".join(map(str, ports)), topic]
+    done = subprocess.run(
+        [*command, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=CLIENT_SECONDS_MAX,
+        cwd=_REPOSITORY,
+        env=os.environ,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip()[-500:])
+    return [float(word) for word in done.stdout.split()]
+
+
+def small_transactions(ports: Sequence[int], producers: int, seconds: float) -> dict[str, float]:
+    """Rate and times of transactions of one record, of so many producers at the same time."""
+    count, passed, p50, p99 = client("small", ports, TOPIC, producers, seconds)
+    return {"count": count, "transactions": count / passed, "p50": p50 / 1000, "p99": p99 / 1000}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallTransactions:
+    """Of one record each, each of so many producers one after the other, all in one partition."""
+
+    name: str
+    title: str
+    producers: int
+    goals: Sequence[Goal]
+    measures: Sequence[Measure] = (TRANSACTIONS, P50, P99, CPU_TRANSACTION)
+
+    def run(self, context: Context) -> Results:
+        results = Results(title=self.title, measures=self.measures, goals=self.goals)
+        warmed: set[str] = set()
+
+        def take(kind: str) -> Figures:
+            running = context.shared(kind)
+            machine.pin(running.pid, machine.cores())
+            if kind not in warmed:
+                warmed.add(kind)
+                self._once(running, context.effort.warm_seconds)
+            return self._once(running, context.effort.seconds)
+
+        context.measure_in_turns(results, brokers(context), take, lambda _: context.effort.rounds)
+        return results
+
+    def _once(self, running: Running, seconds: float) -> Figures:
+        fresh_topic(running.port, TOPIC)
+        before = machine.cpu_seconds(running.pid)
+        found = small_transactions([running.port], self.producers, seconds)
+        used = machine.cpu_seconds(running.pid) - before
+        delete_topic(running.port, TOPIC)
+        return {**found, "cpu": used * 1000 / found["count"]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargeTransactions:
+    """100,000 records each, beside the same records of the same client in none."""
+
+    name: str = "transactions-large"
+    title: str = "transactions of 100,000 records, librdkafka"
+    records: int = 100_000
+    measures: Sequence[Measure] = (
+        Measure(name="transactional", label="rate", unit="k records/s"),
+        Measure(name="idempotent", label="rate without transactions", unit="k records/s"),
+        Measure(name="share", label="of the rate without", unit="", digits=2),
+    )
+    goals: Sequence[Goal] = (Goal(measure="share", at_least=0.9),)
+
+    def run(self, context: Context) -> Results:
+        results = Results(title=self.title, measures=self.measures, goals=self.goals)
+        records = max(2 * self.records, context.effort.client_records)
+
+        def take(kind: str) -> Figures:
+            running = context.shared(kind)
+            machine.pin(running.pid, machine.cores())
+            found: dict[int, list[float]] = {0: [], self.records: []}
+            for number in range(2 * min(PAIRS_A_ROUND, context.effort.rounds)):
+                a_transaction = (0, self.records)[(number + number // 2) % 2]
+                fresh_topic(running.port, TOPIC)
+                (seconds,) = client("large", [running.port], TOPIC, records, a_transaction)
+                found[a_transaction].append(records / seconds / 1000)
+            delete_topic(running.port, TOPIC)
+            transactional, idempotent = median(found[self.records]), median(found[0])
+            return {"transactional": transactional, "idempotent": idempotent, "share": transactional / idempotent}
+
+        context.measure_in_turns(results, brokers(context), take, lambda _: context.effort.rounds)
+        return results
+
+
+@dataclass(frozen=True, kw_only=True)
+class Consumption:
+    """Of a topic of transactions of a thousand records, all of them committed, by librdkafka."""
+
+    name: str = "transactions-consume"
+    title: str = "committed records consumed, librdkafka"
+    a_transaction: int = 1_000
+    measures: Sequence[Measure] = (
+        Measure(name="committed", label="read_committed", unit="k records/s"),
+        Measure(name="uncommitted", label="read_uncommitted", unit="k records/s"),
+        Measure(name="share", label="of the rate of read_uncommitted", unit="", digits=2),
+    )
+    goals: Sequence[Goal] = (Goal(measure="share", at_least=0.95),)
+
+    def run(self, context: Context) -> Results:
+        results = Results(title=self.title, measures=self.measures, goals=self.goals)
+        records = context.effort.client_records
+        filled: set[str] = set()
+
+        def take(kind: str) -> Figures:
+            running = context.shared(kind)
+            machine.pin(running.pid, machine.cores())
+            if kind not in filled:
+                filled.add(kind)
+                fresh_topic(running.port, TOPIC)
+                client("large", [running.port], TOPIC, records, self.a_transaction)
+            found: dict[str, list[float]] = {READ_COMMITTED: [], READ_UNCOMMITTED: []}
+            for number in range(2 * min(PAIRS_A_ROUND, context.effort.rounds)):
+                isolation = (READ_COMMITTED, READ_UNCOMMITTED)[(number + number // 2) % 2]
+                (seconds,) = client("consume", [running.port], TOPIC, records, isolation)
+                found[isolation].append(records / seconds / 1000)
+            committed, uncommitted = median(found[READ_COMMITTED]), median(found[READ_UNCOMMITTED])
+            return {"committed": committed, "uncommitted": uncommitted, "share": committed / uncommitted}
+
+        context.measure_in_turns(results, brokers(context), take, lambda _: context.effort.rounds)
+        for kind in filled:
+            delete_topic(context.shared(kind).port, TOPIC)
+        return results
+
+
+def shared_scenarios() -> list[SmallTransactions | LargeTransactions | Consumption]:
+    """Those that use the servers of others."""
+    return [
+        SmallTransactions(
+            name="transactions-single",
+            title="transactions of one record, one at a time, librdkafka",
+            producers=1,
+            goals=(Goal(measure="transactions", at_least=10, against=KAFKA),),
+        ),
+        SmallTransactions(
+            name="transactions-50",
+            title="transactions of one record, 50 producers, librdkafka",
+            producers=50,
+            goals=(Goal(measure="transactions", at_least=3, against=KAFKA),),
+        ),
+        LargeTransactions(),
+        Consumption(),
+    ]
