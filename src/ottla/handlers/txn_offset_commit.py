@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ottla.coordinators.journal import TransactionalProducer
-from ottla.groups.offsets.committing import ALL_COMMITTED, commit_refused, committed
+from ottla.groups.offsets.committing import ALL_COMMITTED, TransactionalWriter, commit_refused, committed
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.group_calls import allowed_on_group, caller_of
 from ottla.handlers.calls.later import Later
@@ -32,8 +32,10 @@ from ottla.protocol.generated.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from ottla.records.batch import NO_SEQUENCE
 from ottla.security.authorizer import Operation, Resource
 from ottla.steps import Steps, pieces, taken
+from ottla.storage.log.producers.verifying import Verification
 
 #: From this version on partitions are added to the transaction here, and not by the client before.
 ADDS_SINCE: Final = 5
@@ -58,21 +60,27 @@ def handle(call: Call, request: TxnOffsetCommitRequest) -> PausingSteps[TxnOffse
         answer.set(_answered(call, commit, response, refused))
 
     producer = TransactionalProducer(request.producer_id, request.producer_epoch)
-    error = yield from _verified(call, request, producer)
-    if error:
-        reply((yield from commit_refused(commit, error)))
+    writer = yield from _verified(call, request, producer)
+    if isinstance(writer, ErrorCode):
+        reply((yield from commit_refused(commit, writer)))
         return answer
+    # The partition may be led elsewhere by now, which the commit says.
     shard = call.services.groups.shard_for_member(request.group_id)
-    yield from shard.txn_offset_commit(caller_of(call), producer, commit, reply)
+    yield from shard.txn_offset_commit(caller_of(call), writer, commit, reply)
     return answer
 
 
-def _verified(call: Call, request: TxnOffsetCommitRequest, producer: TransactionalProducer) -> PausingSteps[ErrorCode]:
-    """NONE where the transaction is ongoing, and has the group's partition."""
+def _verified(
+    call: Call, request: TxnOffsetCommitRequest, producer: TransactionalProducer
+) -> PausingSteps[TransactionalWriter | ErrorCode]:
+    """Who writes where the transaction is ongoing, and has the group's partition. The commit looks, before each of its
+    writes, whether that has ended since."""
     services, adds = call.services, call.version >= ADDS_SINCE
     shard = services.groups.shard_for_member(request.group_id)
-    if not shard.is_loaded or shard.has_open(producer) or not (adds or services.questions.verifies):
-        return ErrorCode.NONE  # why there is no shard is said by the commit
+    if not shard.is_loaded or not (adds or services.questions.verifies):
+        return TransactionalWriter(producer)  # why there is no shard is said by the commit
+    if shard.has_open(producer):
+        return TransactionalWriter(producer, Verification(producer.producer_epoch, NO_SEQUENCE))
     verification = shard.begin_verifying(producer)
     partition = TopicPartition(OFFSETS_TOPIC, services.groups.partition_for(request.group_id))
     question = TransactionQuestion(request.transactional_id, *producer, partition, adds)
@@ -82,10 +90,7 @@ def _verified(call: Call, request: TxnOffsetCommitRequest, producer: Transaction
         yield answer
         known = answer.future.result()
     if known == ErrorCode.NONE:
-        # The partition may be led elsewhere by now, which the commit says.
-        shard = services.groups.shard_for_member(request.group_id)
-        is_good = not shard.is_loaded or shard.is_verified(producer, verification)
-        return ErrorCode.NONE if is_good else ErrorCode.INVALID_TXN_STATE
+        return TransactionalWriter(producer, verification)
     if known == ErrorCode.TRANSACTION_ABORTABLE and call.version < _ABORTABLE_SINCE:
         return ErrorCode.INVALID_TXN_STATE
     if known == ErrorCode.NETWORK_EXCEPTION:

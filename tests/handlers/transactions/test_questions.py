@@ -216,6 +216,71 @@ def test_another_epoch_of_a_producer_is_asked_about_by_itself() -> None:
     scene(play)
 
 
+class CountedQuestion(TransactionQuestion):
+    """Counts how often it is compared with another one."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedQuestion.compared += 1
+        return tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = TransactionQuestion.__hash__
+
+
+@pytest.mark.parametrize("name", ["here", "there"])
+def test_many_epochs_of_one_producer_are_each_looked_at_once(name: str) -> None:
+    """All that waited were compared with the first for each request."""
+
+    async def play(room: Room) -> None:
+        CountedQuestion.compared = 0
+        count = 500
+        room.coordinator.answers = [ErrorCode.PRODUCER_FENCED] * count
+        asked = [room.questions.ask(CountedQuestion(*question(name, epoch=epoch))) for epoch in range(count)]
+        while not all(each.done() for each in asked):
+            await room.soon()
+            for answer in room.link.answers:
+                if not answer.done():
+                    answer.set_result(ErrorCode.PRODUCER_FENCED)
+        assert CountedQuestion.compared <= 2 * count
+
+    scene(play)
+
+
+def test_who_asks_about_one_epoch_waits_for_nobody_with_many() -> None:
+    async def play(room: Room) -> None:
+        for epoch in range(100):
+            room.questions.ask(question("there", epoch=epoch))
+        room.questions.ask(question("there too"))
+        await room.soon()
+        assert [each.transactional_id for each in room.link.requests[0].transactions] == ["there", "there too"]
+        room.questions.close()
+
+    scene(play)
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_question_that_comes_just_when_the_last_one_is_answered(turns: int) -> None:
+    """In a round of the network, and nothing else happens."""
+
+    async def play(room: Room) -> None:
+        room.questions.ask(question("there"))
+        await room.soon()
+        room.link.answers[0].set_result(ErrorCode.NONE)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        with room.world.round():
+            room.questions.ask(question("there", partition=1))
+        await room.soon()
+        assert len(room.link.requests) == 2
+        room.questions.close()
+
+    scene(play)
+
+
 def test_a_broker_that_does_not_answer_and_a_topic_that_is_not_there() -> None:
     async def play(room: Room) -> None:
         asked = room.questions.ask(question("there"))

@@ -17,8 +17,9 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla import logs
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 log_event = logs.logger("handlers")
 
-#: In one request to another broker.
+#: In one request to another broker, and asked in one round of this one's own coordinator.
 QUESTIONS_A_REQUEST_MAX: Final = 1_000
 #: Of all requests that wait; what comes beyond is refused for now, which clients try again after.
 QUESTIONS_MAX: Final = 100_000
@@ -86,6 +87,55 @@ class _Asked:
 _Group = list[_Asked]
 
 
+class _Line:
+    """What waits for one broker: of each transactional id its questions in their order, those that are alike together.
+
+    An answer names ids, so that a request has one kind of question of each. Of a client that asks about another epoch
+    each time only its own questions wait the longer.
+    """
+
+    __slots__ = ("_by_id",)
+
+    def __init__(self) -> None:
+        #: The id that has waited for longest is the first.
+        self._by_id: dict[str, deque[_Group]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_id)
+
+    def add(self, asked: _Asked) -> None:
+        groups = self._by_id.setdefault(asked.question.transactional_id, deque())
+        if groups and _are_alike(groups[-1][0].question, asked.question):
+            groups[-1].append(asked)
+        else:
+            groups.append([asked])
+
+    def taken(self) -> list[_Group]:
+        """The questions of one request."""
+        found: list[_Group] = []
+        room = QUESTIONS_A_REQUEST_MAX
+        for transactional_id in list(islice(self._by_id, room)):
+            if not room:
+                break
+            groups = self._by_id.pop(transactional_id)
+            group = groups.popleft()
+            if len(group) > room:
+                groups.appendleft(group[room:])
+                del group[room:]
+            if groups:
+                self._by_id[transactional_id] = groups
+            found.append(group)
+            room -= len(group)
+        return found
+
+    def every(self) -> Iterator[_Asked]:
+        return (asked for groups in self._by_id.values() for group in groups for asked in group)
+
+
+def _are_alike(one: TransactionQuestion, other: TransactionQuestion) -> bool:
+    return one._replace(tp=other.tp) == other
+
+
 class TransactionQuestions(Participant):
     def __init__(
         self,
@@ -106,7 +156,7 @@ class TransactionQuestions(Participant):
         self._coordinator = coordinator
         self._links = links
         #: By the broker that is asked.
-        self._lines: dict[BrokerId, deque[_Asked]] = {}
+        self._lines: dict[BrokerId, _Line] = {}
         #: One for each broker that is being asked.
         self._tasks: dict[BrokerId, asyncio.Task[None]] = {}
         self._count = 0
@@ -121,9 +171,10 @@ class TransactionQuestions(Participant):
         self._closed = True
         for task in list(self._tasks.values()):
             task.cancel()
-        for line in self._lines.values():
-            while line:
-                self._end(line.popleft(), ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        lines, self._lines = self._lines, {}
+        for line in lines.values():
+            for asked in line.every():
+                self._end(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def answer_now(self, question: TransactionQuestion) -> ErrorCode | None:
         """The answer where this broker's coordinator has it without waiting for anything; else it is to be asked."""
@@ -155,7 +206,10 @@ class TransactionQuestions(Participant):
         if broker == NO_BROKER or self._closed:
             self._end(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
-        self._lines.setdefault(broker, deque()).append(asked)
+        line = self._lines.get(broker)
+        if line is None:
+            line = self._lines[broker] = _Line()
+        line.add(asked)
         self._round.soon()
 
     def stage(self) -> None:
@@ -170,14 +224,16 @@ class TransactionQuestions(Participant):
     def _serve(self, broker: BrokerId) -> None:
         if broker == self._broker_id:
             line = self._lines.pop(broker)
-            while line:
-                for group in _taken(line):
-                    self._ask_here(group)
+            for group in line.taken():
+                self._ask_here(group)
+            if line:
+                self._lines[broker] = line
+                self._round.soon()
         elif broker not in self._tasks:
             name = f"questions about transactions to broker {broker}"
             task = asyncio.get_running_loop().create_task(self._ask_all_there(broker), name=name)
             self._tasks[broker] = task
-            task.add_done_callback(lambda _: self._tasks.pop(broker, None))
+            task.add_done_callback(lambda _: self._all_asked(broker))
 
     # -- asking
 
@@ -196,10 +252,15 @@ class TransactionQuestions(Participant):
             log_event.error("a transaction could not be asked about", error="".join(traceback.format_exception(fault)))
             self._answered_all([asked for asked in group if not asked.future.done()], ErrorCode.UNKNOWN_SERVER_ERROR)
 
+    def _all_asked(self, broker: BrokerId) -> None:
+        del self._tasks[broker]
+        if self._lines.get(broker):
+            self._round.soon()  # they came in a round between the task's end and this call
+
     async def _ask_all_there(self, broker: BrokerId) -> None:
-        while line := self._lines.pop(broker, None):
-            while line:
-                await self._ask_there(broker, _taken(line))
+        while line := self._lines.get(broker):
+            await self._ask_there(broker, line.taken())
+        self._lines.pop(broker, None)  # it is empty
 
     async def _ask_there(self, broker: BrokerId, groups: Sequence[_Group]) -> None:
         from ottla.interbroker.links import LinkFault
@@ -273,24 +334,6 @@ def _to_writer(error: ErrorCode) -> ErrorCode:
 def _of_producer(question: TransactionQuestion, partitions: Iterable[TopicPartition]) -> ProducerPartitions:
     transactional_id, producer_id, epoch, _, _ = question
     return ProducerPartitions(transactional_id, producer_id, epoch, frozenset(partitions))
-
-
-def _taken(line: deque[_Asked]) -> list[_Group]:
-    """Takes questions for one request out of the line: a transactional id stands in it once, so that whoever asks
-    about another epoch of its producer waits for the next one."""
-    groups: dict[str, _Group] = {}
-    left: list[_Asked] = []
-    count = 0
-    while line and count < QUESTIONS_A_REQUEST_MAX:
-        asked = line.popleft()
-        group = groups.setdefault(asked.question.transactional_id, [])
-        if group and group[0].question._replace(tp=asked.question.tp) != asked.question:
-            left.append(asked)
-            continue
-        group.append(asked)
-        count += 1
-    line.extendleft(reversed(left))
-    return list(groups.values())
 
 
 def _request(groups: Sequence[_Group]) -> AddPartitionsToTxnRequest:
