@@ -13,7 +13,7 @@ from typing import Final
 
 from ottla.coordinators.journal import TransactionalProducer
 from ottla.groups.offsets.committing import ALL_COMMITTED, TransactionalWriter, commit_refused, committed
-from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.call import Call, Services
 from ottla.handlers.calls.group_calls import allowed_on_group, caller_of
 from ottla.handlers.calls.later import Later
 from ottla.handlers.calls.turns import PausingSteps
@@ -81,22 +81,36 @@ def _verified(
         return TransactionalWriter(producer)  # why there is no shard is said by the commit
     if shard.has_open(producer):
         return TransactionalWriter(producer, Verification(producer.producer_epoch, NO_SEQUENCE))
-    verification = shard.begin_verifying(producer)
+    asked = _AskedAbout(services, request.group_id, producer)
     partition = TopicPartition(OFFSETS_TOPIC, services.groups.partition_for(request.group_id))
     question = TransactionQuestion(request.transactional_id, *producer, partition, adds)
     known = services.questions.answer_now(question)
     if known is None:
-        answer = _CoordinatorsAnswer(services.questions.ask(question))
+        answer = _CoordinatorsAnswer(services.questions.ask(question, asked.begin))
         yield answer
         known = answer.future.result()
     if known == ErrorCode.NONE:
-        return TransactionalWriter(producer, verification)
+        return TransactionalWriter(producer, asked.verification)
     if known == ErrorCode.TRANSACTION_ABORTABLE and call.version < _ABORTABLE_SINCE:
         return ErrorCode.INVALID_TXN_STATE
     if known == ErrorCode.NETWORK_EXCEPTION:
         # Clients try again after this one without looking for another coordinator of the group.
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return known
+
+
+class _AskedAbout:
+    """A transaction, with what its coordinator is asked by."""
+
+    def __init__(self, services: Services, group_id: str, producer: TransactionalProducer) -> None:
+        self._services = services
+        self._group_id = group_id
+        self._producer = producer
+        self.begin()
+
+    def begin(self) -> None:
+        shard = self._services.groups.shard_for_member(self._group_id)
+        self.verification = shard.begin_verifying(self._producer)
 
 
 class _CoordinatorsAnswer:

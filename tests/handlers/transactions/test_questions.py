@@ -119,6 +119,10 @@ class Room:
         self.world.this_round.join(self.questions)
         self.lead()
 
+    def ask(self, question: TransactionQuestion) -> asyncio.Future[ErrorCode]:
+        """As one who keeps no note of it."""
+        return self.questions.ask(question, lambda: None)
+
     def lead(self, *leaders: BrokerId) -> None:
         states = [
             PartitionState(
@@ -155,7 +159,7 @@ def scene(play: Callable[[Room], Coroutine[Any, Any, None]]) -> None:
 
 def test_questions_about_one_transaction_go_together() -> None:
     async def play(room: Room) -> None:
-        asked = [room.questions.ask(question(partition=each)) for each in (0, 1)]
+        asked = [room.ask(question(partition=each)) for each in (0, 1)]
         await room.soon()
         ((group, reply),) = room.coordinator.adding
         assert group == ProducerPartitions("here", 7, 1, frozenset({TopicPartition("orders", n) for n in (0, 1)}))
@@ -179,9 +183,9 @@ def test_this_brokers_coordinator_says_at_once_whether_a_partition_was_added() -
 
 def test_one_request_is_under_way_to_another_broker() -> None:
     async def play(room: Room) -> None:
-        first = room.questions.ask(question("there"))
+        first = room.ask(question("there"))
         await room.soon()
-        later = [room.questions.ask(question("there", partition=each, adds=False)) for each in (1, 2)]
+        later = [room.ask(question("there", partition=each, adds=False)) for each in (1, 2)]
         await room.soon()
         assert len(room.link.requests) == 1
         room.link.answers[0].set_result(ErrorCode.NONE)
@@ -204,7 +208,7 @@ def test_one_request_is_under_way_to_another_broker() -> None:
 
 def test_another_epoch_of_a_producer_is_asked_about_by_itself() -> None:
     async def play(room: Room) -> None:
-        asked = [room.questions.ask(question("there", epoch=epoch)) for epoch in (1, 2)]
+        asked = [room.ask(question("there", epoch=epoch)) for epoch in (1, 2)]
         await room.soon()
         assert [len(each.transactions) for each in room.link.requests] == [1]
         room.link.answers[0].set_result(ErrorCode.PRODUCER_FENCED)
@@ -239,7 +243,7 @@ def test_many_epochs_of_one_producer_are_each_looked_at_once(name: str) -> None:
         CountedQuestion.compared = 0
         count = 500
         room.coordinator.answers = [ErrorCode.PRODUCER_FENCED] * count
-        asked = [room.questions.ask(CountedQuestion(*question(name, epoch=epoch))) for epoch in range(count)]
+        asked = [room.ask(CountedQuestion(*question(name, epoch=epoch))) for epoch in range(count)]
         while not all(each.done() for each in asked):
             await room.soon()
             for answer in room.link.answers:
@@ -253,8 +257,8 @@ def test_many_epochs_of_one_producer_are_each_looked_at_once(name: str) -> None:
 def test_who_asks_about_one_epoch_waits_for_nobody_with_many() -> None:
     async def play(room: Room) -> None:
         for epoch in range(100):
-            room.questions.ask(question("there", epoch=epoch))
-        room.questions.ask(question("there too"))
+            room.ask(question("there", epoch=epoch))
+        room.ask(question("there too"))
         await room.soon()
         assert [each.transactional_id for each in room.link.requests[0].transactions] == ["there", "there too"]
         room.questions.close()
@@ -267,13 +271,13 @@ def test_a_question_that_comes_just_when_the_last_one_is_answered(turns: int) ->
     """In a round of the network, and nothing else happens."""
 
     async def play(room: Room) -> None:
-        room.questions.ask(question("there"))
+        room.ask(question("there"))
         await room.soon()
         room.link.answers[0].set_result(ErrorCode.NONE)
         for _ in range(turns):
             await asyncio.sleep(0)
         with room.world.round():
-            room.questions.ask(question("there", partition=1))
+            room.ask(question("there", partition=1))
         await room.soon()
         assert len(room.link.requests) == 2
         room.questions.close()
@@ -283,14 +287,14 @@ def test_a_question_that_comes_just_when_the_last_one_is_answered(turns: int) ->
 
 def test_a_broker_that_does_not_answer_and_a_topic_that_is_not_there() -> None:
     async def play(room: Room) -> None:
-        asked = room.questions.ask(question("there"))
+        asked = room.ask(question("there"))
         await room.soon()
         room.link.answers[0].set_result(ErrorCode.NETWORK_EXCEPTION)
         await room.soon()
         assert asked.result() is ErrorCode.NETWORK_EXCEPTION
         room.lead(HERE, NO_BROKER)
-        assert room.questions.ask(question("there")).result() is ErrorCode.COORDINATOR_NOT_AVAILABLE
-        waits = room.questions.ask(question())
+        assert room.ask(question("there")).result() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        waits = room.ask(question())
         room.questions.close()
         assert waits.result() is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
@@ -304,7 +308,7 @@ def test_it_is_asked_again_while_the_transaction_before_ends(ends_after: int) ->
     async def play(room: Room) -> None:
         room.coordinator.answers = [ErrorCode.CONCURRENT_TRANSACTIONS] * ends_after + [ErrorCode.NONE]
         begun_ms = room.world.ports.clock.monotonic_ms()
-        found = await room.questions.ask(question())
+        found = await room.ask(question())
         took_ms = room.world.ports.clock.monotonic_ms() - begun_ms
         if ends_after < 5:
             assert found is ErrorCode.NONE
@@ -335,6 +339,29 @@ def test_a_marker_that_comes_before_the_batch_is_seen(ends_meanwhile: bool) -> N
         with pytest.raises(AppendRefused) as refused:
             first.check(log)
         assert refused.value.error is ErrorCode.INVALID_TXN_STATE
+
+    scene(play)
+
+
+def test_the_marker_of_the_transaction_before_makes_nothing_void() -> None:
+    """A client is answered when the end of its transaction is decided, and begins the next one before the marker."""
+
+    async def play(room: Room) -> None:
+        log = World().open()
+        put(log, batch(b"v", producer=(7, 0, 0), transactional=True))
+        records = batch(b"v", producer=(7, 1, 0), transactional=True)
+        transaction = ProducedTransaction("here", adds=True, knows_abortable=True)
+        room.coordinator.answers = [ErrorCode.CONCURRENT_TRANSACTIONS]
+        first = first_batch(room.questions, log, TP, records, transaction)
+        assert isinstance(first, FirstBatch)
+        await room.soon()
+        assert not room.coordinator.answers
+        put(log, marker(7, 1, aborts=True), origin=Origin.COORDINATOR)
+        await asyncio.sleep(0.02)
+        await room.soon()
+        room.coordinator.adding.pop()[1](ErrorCode.NONE)
+        assert await first.answer is ErrorCode.NONE
+        first.check(log)
 
     scene(play)
 

@@ -74,10 +74,18 @@ class TransactionQuestion(NamedTuple):
 
 
 class _Asked:
-    __slots__ = ("future", "question", "until_ms")
+    __slots__ = ("begin", "future", "question", "until_ms")
 
-    def __init__(self, question: TransactionQuestion, future: asyncio.Future[ErrorCode], until_ms: int) -> None:
+    def __init__(
+        self,
+        question: TransactionQuestion,
+        begin: Callable[[], None],
+        future: asyncio.Future[ErrorCode],
+        until_ms: int,
+    ) -> None:
         self.question = question
+        #: Called each time before it is asked.
+        self.begin = begin
         self.future = future
         #: For so long it is asked again where the transaction before it has not ended yet.
         self.until_ms = until_ms
@@ -183,10 +191,15 @@ class TransactionQuestions(Participant):
         found = self._coordinator().verify_partitions(_of_producer(question, [question.tp]))
         return _to_writer(found[question.tp])
 
-    def ask(self, question: TransactionQuestion) -> asyncio.Future[ErrorCode]:
-        """NONE where the partition is in the transaction, which is ongoing."""
+    def ask(self, question: TransactionQuestion, begin: Callable[[], None]) -> asyncio.Future[ErrorCode]:
+        """NONE where the partition is in the transaction, which is ongoing.
+
+        `begin` is called each time before the coordinator is asked: the marker of the transaction before, which makes
+        void what was begun before it, may come while this one waits for its turn, or for the other's end.
+        """
         future: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-        asked = _Asked(question, future, self._clock.monotonic_ms() + self._settings().add_partitions_retry_ms_max)
+        until_ms = self._clock.monotonic_ms() + self._settings().add_partitions_retry_ms_max
+        asked = _Asked(question, begin, future, until_ms)
         self._count += 1
         if self._count > QUESTIONS_MAX:
             self._end(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -225,6 +238,7 @@ class TransactionQuestions(Participant):
         if broker == self._broker_id:
             line = self._lines.pop(broker)
             for group in line.taken():
+                _begin(group)
                 self._ask_here(group)
             if line:
                 self._lines[broker] = line
@@ -259,7 +273,10 @@ class TransactionQuestions(Participant):
 
     async def _ask_all_there(self, broker: BrokerId) -> None:
         while line := self._lines.get(broker):
-            await self._ask_there(broker, line.taken())
+            groups = line.taken()
+            for group in groups:
+                _begin(group)
+            await self._ask_there(broker, groups)
         self._lines.pop(broker, None)  # it is empty
 
     async def _ask_there(self, broker: BrokerId, groups: Sequence[_Group]) -> None:
@@ -320,6 +337,11 @@ class TransactionQuestions(Participant):
         self._count -= 1
         if not asked.future.done():
             asked.future.set_result(error)
+
+
+def _begin(group: _Group) -> None:
+    for asked in group:
+        asked.begin()
 
 
 def _code(number: int) -> ErrorCode:

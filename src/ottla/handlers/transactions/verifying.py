@@ -8,12 +8,13 @@ that a marker which comes before the batch is seen.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from ottla.handlers.transactions.questions import TransactionQuestion, TransactionQuestions
 from ottla.model import ErrorCode, TopicPartition
 from ottla.records.batch import header_fields
-from ottla.storage.errors import AppendRefused
+from ottla.storage.errors import AppendRefused, RollDue, StorageFault
 from ottla.storage.log.log import Log
 from ottla.storage.log.producers.verifying import Verification
 
@@ -56,22 +57,28 @@ class ProducedTransaction(NamedTuple):
 class FirstBatch:
     """The first batch of a transaction in a partition, while its coordinator is asked."""
 
-    __slots__ = ("_epoch", "_producer_id", "_transaction", "_verification", "answer")
+    __slots__ = ("_epoch", "_log", "_producer_id", "_sequence", "_transaction", "_verification", "answer")
 
-    def __init__(
-        self,
-        producer_id: int,
-        epoch: int,
-        verification: Verification,
-        transaction: ProducedTransaction,
-        answer: asyncio.Future[ErrorCode],
-    ) -> None:
+    #: The coordinator's.
+    answer: asyncio.Future[ErrorCode]
+
+    def __init__(self, log: Log, producer_id: int, epoch: int, sequence: int, transaction: ProducedTransaction) -> None:
+        self._log = log
         self._producer_id = producer_id
         self._epoch = epoch
-        self._verification = verification
+        self._sequence = sequence
         self._transaction = transaction
-        #: The coordinator's.
-        self.answer = answer
+        self._verification = self._begun()
+
+    def _begun(self) -> Verification:
+        return self._log.producers_at_hand.begin_verifying(
+            self._producer_id, self._epoch, self._sequence, begins_at_zero=self._transaction.adds
+        )
+
+    def begin(self) -> None:
+        """The coordinator is asked. Where the log cannot be looked at just now, what was begun before has to do."""
+        with suppress(StorageFault, RollDue):
+            self._verification = self._begun()
 
     def check(self, log: Log) -> None:
         """Raises AppendRefused where the batch is not to be appended, and RollDue."""
@@ -90,14 +97,14 @@ def first_batch(
     producer_id, epoch, sequence = _PRODUCER.unpack_from(records)
     if producer_id < 0 or not (transaction.adds or questions.verifies):
         return None
-    producers = log.producers_at_hand
-    if producers.has_open(producer_id, epoch):
+    if log.producers_at_hand.has_open(producer_id, epoch):
         return None
-    verification = producers.begin_verifying(producer_id, epoch, sequence, begins_at_zero=transaction.adds)
+    first = FirstBatch(log, producer_id, epoch, sequence, transaction)
     question = TransactionQuestion(transaction.transactional_id, producer_id, epoch, tp, transaction.adds)
     known = questions.answer_now(question)
     if known is None:
-        return FirstBatch(producer_id, epoch, verification, transaction, questions.ask(question))
+        first.answer = questions.ask(question, first.begin)
+        return first
     _check(known, transaction)
     return None
 
