@@ -74,6 +74,49 @@ def test_a_tombstone_takes_what_is_open_along() -> None:
     assert store.get("g", "t", 0) is None
 
 
+class CountedName(str):
+    """Of a group. Counts how often it was looked up."""
+
+    looks = 0
+
+    def __hash__(self) -> int:
+        self.looks += 1
+        return super().__hash__()
+
+
+@pytest.mark.parametrize("what", ["commit", "tombstone", "end"])
+def test_what_others_hold_open_is_not_gone_through(what: str) -> None:
+    """A thousand producers of other partitions; each change of one offset went through all of them."""
+    store, group = OffsetStore(), CountedName("g")
+    for producer_id in range(1_000):
+        store.put_pending(producer_id, group, "t", producer_id, A)
+    store.put_pending(2_000, group, "t", 0, B)
+    group.looks = 0
+    match what:
+        case "commit":
+            store.put(group, "t", 0, A)
+        case "tombstone":
+            store.remove(group, "t", 0)
+        case _:
+            store.end_transaction(2_000, committed=True)
+    assert group.looks < 20
+
+
+def test_offsets_behind_a_tombstone_are_of_a_transaction_that_goes_on() -> None:
+    store = OffsetStore()
+    store.put_pending(7, "g", "t", 0, A)
+    store.put_pending(8, "g", "t", 0, A)
+    store.remove("g", "t", 0)
+    assert not store.has_open("g")
+    store.put_pending(7, "g", "t", 0, B)
+    store.end_transaction(8, committed=True)
+    assert store.is_open("g", "t", 0)
+    assert store.get("g", "t", 0) is None
+    store.end_transaction(7, committed=True)
+    assert store.get("g", "t", 0) == B
+    assert not store.has_open("g")
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_like_a_log_that_is_read_with_hindsight(seed: int) -> None:
     """The model keeps each record with its place in the log: of those that count, the last one holds."""

@@ -177,6 +177,17 @@ def test_add_partitions_to_txn(peer: Peer, version: int) -> None:
     assert [(each.topic, each.partitions) for each in scene.described().topics] == [(TOPIC, [0, 2])]
 
 
+def test_clients_add_no_partition_of_a_coordinators_topic(peer: Peer) -> None:
+    scene = Scene(peer, "add-internal", 3)
+    request = scene.adding(scene.init(), 0)
+    request.v3_and_below_topics.append(AddPartitionsToTxnTopic(name=TRANSACTION_TOPIC, partitions=[0]))
+    found = {topic.name: topic.results_by_partition for topic in scene.ask(request).results_by_topic_v3_and_below}
+    assert {name: [each.partition_error_code for each in those] for name, those in found.items()} == {
+        TOPIC: [ErrorCode.OPERATION_NOT_ATTEMPTED],
+        TRANSACTION_TOPIC: [ErrorCode.TOPIC_AUTHORIZATION_FAILED],
+    }
+
+
 @each_version(25)
 def test_add_offsets_to_txn(peer: Peer, version: int) -> None:
     scene = Scene(peer, "offsets", version)

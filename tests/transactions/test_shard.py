@@ -128,6 +128,36 @@ def test_ids_that_no_record_has_room_for_and_more_ids_than_may_be(monkeypatch: p
     assert world.counts.ids == 2
 
 
+def test_names_that_are_too_long_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million of 32 KB each would be 64 GB."""
+    monkeypatch.setattr(shard_module, "ID_BYTES_MAX", 2_500, raising=False)
+    world = World()
+    long = "x" * 1_000
+    assert [world.init(name=each + long).error for each in "abc"] == [NONE, NONE, ErrorCode.POLICY_VIOLATION]
+    assert world.init(name="a" + long).error is NONE
+    world.move_over()
+    assert world.init(name="c" + long).error is ErrorCode.POLICY_VIOLATION
+    assert world.init(name="short").error is NONE
+    world.advance(8 * 24 * 3_600_000)
+    assert world.init(name="c" + long).error is NONE
+    assert world.counts.id_bytes < 1_100
+
+
+def test_more_partitions_than_all_transactions_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard_module, "PARTITIONS_OPEN_MAX", 3, raising=False)
+    world = World()
+    mine, others = producer_of(world.init(name="mine")), producer_of(world.init(name="another's"))
+    assert world.add(mine, A, B, name="mine") is NONE
+    assert world.add(others, A, B, name="another's") is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert world.add(others, A, name="another's") is NONE
+    assert world.add(mine, C, name="mine") is ErrorCode.CONCURRENT_TRANSACTIONS
+    world.move_over()
+    assert world.add(mine, C, name="mine") is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert world.end(others, name="another's").error is NONE
+    world.sent.written()
+    assert world.add(mine, C, name="mine") is NONE
+
+
 # A producer that comes with an id that another one has.
 
 

@@ -8,7 +8,7 @@ from ottla.coordinators.caller import Caller
 from ottla.coordinators.journal import TransactionalProducer
 from ottla.groups.classic.rebalance import join_refused, sync_refused
 from ottla.groups.consumer.prepared import PreparedHeartbeat
-from ottla.groups.offsets.committing import commit_refused
+from ottla.groups.offsets.committing import TransactionalWriter, commit_refused
 from ottla.groups.offsets.fetching import fetch_refused
 from ottla.groups.offsets.repeated import RepeatedCommit
 from ottla.groups.state import Reply, made_at_once, replied
@@ -98,14 +98,10 @@ class NoShard:
     def begin_verifying(self, producer: TransactionalProducer) -> Verification:
         return Verification(producer.producer_epoch, NO_SEQUENCE)
 
-    def is_verified(self, _producer: TransactionalProducer, _verification: Verification) -> bool:
-        """Nothing is; that there is no shard is the better answer."""
-        return True
-
     def txn_offset_commit(
         self,
         _caller: Caller,
-        _producer: TransactionalProducer,
+        _writer: TransactionalWriter,
         request: OffsetCommitRequest,
         reply: Reply[OffsetCommitResponse],
     ) -> Steps[None]:

@@ -26,7 +26,7 @@ from ottla.groups.consumer.prepared import PreparedHeartbeat
 from ottla.groups.consumer.target import WORK_AT_ONCE_MAX
 from ottla.groups.consumer.topics import TopicHashes
 from ottla.groups.group import Group, GroupKind
-from ottla.groups.offsets.committing import commit_few, commit_many, commit_offsets
+from ottla.groups.offsets.committing import TransactionalWriter, commit_few, commit_many, commit_offsets
 from ottla.groups.offsets.deleting import delete_group, delete_offsets
 from ottla.groups.offsets.fetching import fetch_offsets, fetch_refused
 from ottla.groups.offsets.repeated import RepeatedCommit
@@ -164,17 +164,14 @@ class GroupShard:
         """The producer's coordinator is asked about its transaction before `txn_offset_commit`."""
         return self.state.journal.begin_verifying(producer)
 
-    def is_verified(self, producer: TransactionalProducer, verification: Verification) -> bool:
-        return self.state.journal.is_verified(producer, verification)
-
     def txn_offset_commit(
         self,
         caller: Caller,
-        producer: TransactionalProducer,
+        writer: TransactionalWriter,
         request: OffsetCommitRequest,
         reply: Reply[OffsetCommitResponse],
     ) -> Steps[None]:
-        return commit_many(self.state, caller, request, reply, producer)
+        return commit_many(self.state, caller, request, reply, writer)
 
     def write_marker(self, now: Now, end: EndMarker, reply: Reply[ErrorCode]) -> None:
         """Ends the transaction of a producer: its offsets are seen from now on, or are gone."""

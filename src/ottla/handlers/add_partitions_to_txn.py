@@ -13,7 +13,7 @@ from typing import Final
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.later import GatheredAnswers, Later
 from ottla.handlers.calls.transaction_calls import ADD_PARTITIONS_V2, in_words_of, may_write, now_of
-from ottla.model import ErrorCode, TopicPartition
+from ottla.model import INTERNAL_TOPICS, ErrorCode, TopicPartition
 from ottla.protocol.generated.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -92,13 +92,18 @@ def _of_client(call: Call, request: AddPartitionsToTxnRequest) -> Steps[AddParti
 
 
 def _refused(call: Call, asked: ProducerPartitions, *, of_client: bool) -> Steps[_Errors]:
-    """What a client may not write to, or what is not there. Then nothing is done of this transaction."""
+    """What a client may not write to, or what is not there. Then nothing is done of this transaction.
+
+    To the topics of coordinators nobody may, whatever the access lists say: their partitions are added by brokers.
+    """
     metadata, refused = call.services.metadata, dict[TopicPartition, ErrorCode]()
     allowed: dict[str, bool] = {}
     for piece in pieces(asked.partitions, _PARTITIONS_A_STEP):
         for tp in piece:
             if tp.topic not in allowed:
-                allowed[tp.topic] = not of_client or call.allowed_on_topic(Operation.WRITE, tp.topic)
+                allowed[tp.topic] = not of_client or (
+                    tp.topic not in INTERNAL_TOPICS and call.allowed_on_topic(Operation.WRITE, tp.topic)
+                )
             if not allowed[tp.topic]:
                 refused[tp] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif metadata.partition(tp.topic, tp.partition) is None:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Final
 
 from ottla.coordinators.journal import TransactionalProducer
-from ottla.groups.offsets.committing import ALL_COMMITTED, commit_refused, committed
-from ottla.handlers.calls.call import Call
+from ottla.groups.offsets.committing import ALL_COMMITTED, TransactionalWriter, commit_refused, committed
+from ottla.handlers.calls.call import Call, Services
 from ottla.handlers.calls.group_calls import allowed_on_group, caller_of
 from ottla.handlers.calls.later import Later
 from ottla.handlers.calls.turns import PausingSteps
@@ -32,8 +32,10 @@ from ottla.protocol.generated.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from ottla.records.batch import NO_SEQUENCE
 from ottla.security.authorizer import Operation, Resource
 from ottla.steps import Steps, pieces, taken
+from ottla.storage.log.producers.verifying import Verification
 
 #: From this version on partitions are added to the transaction here, and not by the client before.
 ADDS_SINCE: Final = 5
@@ -58,48 +60,57 @@ def handle(call: Call, request: TxnOffsetCommitRequest) -> PausingSteps[TxnOffse
         answer.set(_answered(call, commit, response, refused))
 
     producer = TransactionalProducer(request.producer_id, request.producer_epoch)
-    error = yield from _verified(call, request, producer)
-    if error:
-        reply((yield from commit_refused(commit, error)))
+    writer = yield from _verified(call, request, producer)
+    if isinstance(writer, ErrorCode):
+        reply((yield from commit_refused(commit, writer)))
         return answer
+    # The partition may be led elsewhere by now, which the commit says.
     shard = call.services.groups.shard_for_member(request.group_id)
-    yield from shard.txn_offset_commit(caller_of(call), producer, commit, reply)
+    yield from shard.txn_offset_commit(caller_of(call), writer, commit, reply)
     return answer
 
 
-def _verified(call: Call, request: TxnOffsetCommitRequest, producer: TransactionalProducer) -> PausingSteps[ErrorCode]:
-    """NONE where the transaction is ongoing, and has the group's partition."""
+def _verified(
+    call: Call, request: TxnOffsetCommitRequest, producer: TransactionalProducer
+) -> PausingSteps[TransactionalWriter | ErrorCode]:
+    """Who writes where the transaction is ongoing, and has the group's partition. The commit looks, before each of its
+    writes, whether that has ended since."""
     services, adds = call.services, call.version >= ADDS_SINCE
     shard = services.groups.shard_for_member(request.group_id)
-    if not shard.is_loaded or shard.has_open(producer) or not (adds or services.questions.verifies):
-        return ErrorCode.NONE  # why there is no shard is said by the commit
-    verification = shard.begin_verifying(producer)
-
-    def begin_again() -> None:
-        """The transaction before had not ended: its marker has forgotten the question since."""
-        nonlocal verification
-        there = services.groups.shard_for_member(request.group_id)
-        if there.is_loaded:
-            verification = there.begin_verifying(producer)
-
+    if not shard.is_loaded or not (adds or services.questions.verifies):
+        return TransactionalWriter(producer)  # why there is no shard is said by the commit
+    if shard.has_open(producer):
+        return TransactionalWriter(producer, Verification(producer.producer_epoch, NO_SEQUENCE))
+    asked = _AskedAbout(services, request.group_id, producer)
     partition = TopicPartition(OFFSETS_TOPIC, services.groups.partition_for(request.group_id))
     question = TransactionQuestion(request.transactional_id, *producer, partition, adds)
     known = services.questions.answer_now(question)
     if known is None:
-        answer = _CoordinatorsAnswer(services.questions.ask(question, begin_again))
+        answer = _CoordinatorsAnswer(services.questions.ask(question, asked.begin))
         yield answer
         known = answer.future.result()
     if known == ErrorCode.NONE:
-        # The partition may be led elsewhere by now, which the commit says.
-        shard = services.groups.shard_for_member(request.group_id)
-        is_good = not shard.is_loaded or shard.is_verified(producer, verification)
-        return ErrorCode.NONE if is_good else ErrorCode.INVALID_TXN_STATE
+        return TransactionalWriter(producer, asked.verification)
     if known == ErrorCode.TRANSACTION_ABORTABLE and call.version < _ABORTABLE_SINCE:
         return ErrorCode.INVALID_TXN_STATE
     if known == ErrorCode.NETWORK_EXCEPTION:
         # Clients try again after this one without looking for another coordinator of the group.
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return known
+
+
+class _AskedAbout:
+    """A transaction, with what its coordinator is asked by."""
+
+    def __init__(self, services: Services, group_id: str, producer: TransactionalProducer) -> None:
+        self._services = services
+        self._group_id = group_id
+        self._producer = producer
+        self.begin()
+
+    def begin(self) -> None:
+        shard = self._services.groups.shard_for_member(self._group_id)
+        self.verification = shard.begin_verifying(self._producer)
 
 
 class _CoordinatorsAnswer:

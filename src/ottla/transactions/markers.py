@@ -26,6 +26,7 @@ from ottla.protocol.generated.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from ottla.steps import pieces
 
 log_event = logs.logger("transactions")
 
@@ -33,15 +34,17 @@ log_event = logs.logger("transactions")
 PARTITIONS_A_REQUEST: Final = 1_000
 #: Before what was not written is sent again.
 RETRY_S: Final = 0.1
+#: Partitions whose leaders are looked up without a pause, a millisecond or two; the rest of what is sent again follows
+#: after so long. A broker that is away for minutes may hold up a hundred thousand transactions.
+PARTITIONS_ROUTED_AT_ONCE: Final = 500
+PIECES_S: Final = 0.02
 #: A partition that this broker has never heard of may be one of a deleted topic, or of one that it has yet to hear of.
 #: After so long it is the former. Until then the id stays as it is.
 UNKNOWN_MS_MAX: Final = 10_000
 _SAID_S: Final = 10.0
 
 #: The marker is written, or need not be.
-_SETTLED: Final = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION})
-#: Another coordinator has written already: this one is replaced, and hears of that in another way.
-_REPLACED: Final = frozenset({ErrorCode.TRANSACTION_COORDINATOR_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
+_WRITTEN: Final = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION})
 
 
 class TransactionEnd(NamedTuple):
@@ -84,7 +87,8 @@ class _Sending:
         self.end = end
         self.done = done
         self.left = set(end.partitions)
-        self.unknown_since_ms: int | None = None
+        #: Of partitions that are not known just now.
+        self.unknown_since_ms: dict[TopicPartition, int] = {}
 
 
 class _Line:
@@ -103,21 +107,22 @@ class MarkerLines:
         self._leader_of = leader_of
         self._clock = clock
         self._lines: dict[BrokerId, _Line] = {}
-        #: All that are not at their end.
-        self._sendings: dict[_Sending, None] = {}
-        #: What goes to whoever leads it after the pause.
+        #: All that are not at their end, by owner. What is not here any more is passed over wherever it waits.
+        self._sendings: dict[object, dict[_Sending, None]] = {}
+        #: What goes to whoever leads it after the pause; and of the pause before, what has its turn now.
         self._again: dict[_Sending, set[TopicPartition]] = {}
+        self._due: dict[_Sending, set[TopicPartition]] = {}
         self._pause: asyncio.TimerHandle | None = None
         self._closed = False
 
     def __len__(self) -> int:
         """Transactions whose markers are on their way."""
-        return len(self._sendings)
+        return sum(map(len, self._sendings.values()))
 
     @property
     def without_leader(self) -> int:
         """Those of which a part waits for the pause to end: for a leader, or to be sent once more."""
-        return len(self._again)
+        return len(self._again) + len(self._due)
 
     def send(self, owner: object, end: TransactionEnd, done: Callable[[Now], None]) -> None:
         """`done` is called when all partitions have their marker: at once where there are none."""
@@ -125,13 +130,15 @@ class MarkerLines:
         if not end.partitions:
             done(self._now())
             return
-        self._sendings[sending] = None
-        self._route(sending, end.partitions)
+        self._sendings.setdefault(owner, {})[sending] = None
+        self._route_pieces(sending, pieces(end.partitions, PARTITIONS_ROUTED_AT_ONCE))
 
     def forget(self, owner: object) -> None:
         """Nothing more is sent of these, and nothing is called."""
-        for sending in [each for each in self._sendings if each.owner is owner]:
-            self._drop(sending)
+        self._sendings.pop(owner, None)
+
+    def _is_under_way(self, sending: _Sending) -> bool:
+        return sending in self._sendings.get(sending.owner, ())
 
     async def close(self) -> None:
         self._closed = True
@@ -144,16 +151,24 @@ class MarkerLines:
 
     # Who leads what.
 
+    def _route_pieces(self, sending: _Sending, left: Iterator[tuple[TopicPartition, ...]]) -> None:
+        for piece in left:
+            self._route(sending, piece)
+            if len(piece) == PARTITIONS_ROUTED_AT_ONCE:
+                asyncio.get_running_loop().call_soon(self._route_pieces, sending, left)
+                return
+
     def _route(self, sending: _Sending, partitions: Iterable[TopicPartition]) -> None:
+        if not self._is_under_way(sending) or self._closed:
+            return
         gone: list[TopicPartition] = []
-        is_unknown = False
         for tp in sorted(partitions):
             leader = self._leader_of(tp)
-            if leader is None:
-                is_unknown = True
-                if self._is_gone(sending):
-                    gone.append(tp)
-                    continue
+            if leader is not None:
+                sending.unknown_since_ms.pop(tp, None)
+            elif self._is_gone(sending, tp):
+                gone.append(tp)
+                continue
             if leader is None or leader == NO_BROKER:
                 self._later(sending, (tp,))
                 continue
@@ -162,31 +177,40 @@ class MarkerLines:
                 line = self._lines[leader] = _Line()
             line.waiting.setdefault(sending, set()).add(tp)
             self._serve(leader, line)
-        if not is_unknown:
-            sending.unknown_since_ms = None
         if gone:
             log_event.warning_limited("a transaction ends without markers where the topic is gone", partition=gone[0])
             self._settled(sending, gone)
 
-    def _is_gone(self, sending: _Sending) -> bool:
+    def _is_gone(self, sending: _Sending, tp: TopicPartition) -> bool:
         now_ms = self._clock.monotonic_ms()
-        if sending.unknown_since_ms is None:
-            sending.unknown_since_ms = now_ms
-        return now_ms - sending.unknown_since_ms >= UNKNOWN_MS_MAX
+        return now_ms - sending.unknown_since_ms.setdefault(tp, now_ms) >= UNKNOWN_MS_MAX
 
     def _later(self, sending: _Sending, partitions: Iterable[TopicPartition]) -> None:
-        if self._closed:
-            return
         self._again.setdefault(sending, set()).update(partitions)
         if self._pause is None:
-            self._pause = asyncio.get_running_loop().call_later(RETRY_S, self._route_again)
+            self._wait(RETRY_S)
+
+    def _wait(self, pause_s: float) -> None:
+        if not self._closed:
+            self._pause = asyncio.get_running_loop().call_later(pause_s, self._route_again)
 
     def _route_again(self) -> None:
+        """A piece of what has waited for long enough; then what came meanwhile waits in its turn."""
+        if not self._due:
+            self._due, self._again = self._again, {}
+        room = PARTITIONS_ROUTED_AT_ONCE
+        while self._due and room > 0:
+            sending, partitions = self._due.popitem()
+            if len(partitions) > room:
+                piece = set(islice(partitions, room))
+                partitions -= piece
+                self._due[sending] = partitions
+                partitions = piece
+            room -= len(partitions)
+            self._route(sending, partitions)
         self._pause = None
-        again, self._again = self._again, {}
-        for sending, partitions in again.items():
-            if sending in self._sendings:
-                self._route(sending, partitions)
+        if self._due or self._again:
+            self._wait(PIECES_S if self._due else RETRY_S)
 
     # One broker's line.
 
@@ -198,7 +222,10 @@ class MarkerLines:
     async def _send_all(self, broker: BrokerId, line: _Line) -> None:
         try:
             while line.waiting:
-                batch = _taken(line)
+                batch = self._taken(line)
+                if not batch:
+                    await asyncio.sleep(0)
+                    continue
                 try:
                     answer = await self._writer.write(broker, _request(batch))
                 except LinkFault as fault:
@@ -215,6 +242,31 @@ class MarkerLines:
             if line.waiting and not self._closed:
                 self._serve(broker, line)
 
+    def _taken(self, line: _Line) -> dict[_Sending, set[TopicPartition]]:
+        """What goes next: of each producer one end, as the answers name producers. Nothing where those that were looked
+        at are all forgotten."""
+        batch: dict[_Sending, set[TopicPartition]] = {}
+        producers: set[int] = set()
+        room = PARTITIONS_A_REQUEST
+        for sending in list(islice(line.waiting, PARTITIONS_A_REQUEST)):
+            if not room:
+                break
+            if not self._is_under_way(sending):
+                del line.waiting[sending]
+                continue
+            if sending.end.producer_id in producers:
+                continue
+            producers.add(sending.end.producer_id)
+            waiting = line.waiting[sending]
+            if len(waiting) <= room:
+                batch[sending] = waiting
+                del line.waiting[sending]
+            else:
+                batch[sending] = set(islice(waiting, room))
+                waiting -= batch[sending]
+            room -= len(batch[sending])
+        return batch
+
     def _answered(self, batch: dict[_Sending, set[TopicPartition]], answer: WriteTxnMarkersResponse) -> None:
         errors = {
             (marker.producer_id, topic.name, each.partition_index): each.error_code
@@ -223,59 +275,48 @@ class MarkerLines:
             for each in topic.partitions
         }
         for sending, partitions in batch.items():
-            if sending not in self._sendings:
-                continue
             written: list[TopicPartition] = []
             again: list[TopicPartition] = []
-            for tp in partitions:
+            for tp in partitions if self._is_under_way(sending) else ():
                 error = errors.get((sending.end.producer_id, tp.topic, tp.partition), ErrorCode.REQUEST_TIMED_OUT)
-                if error in _REPLACED:
-                    reason = ErrorCode(error).name
-                    log_event.warning_limited("markers of an old coordinator were refused", partition=tp, why=reason)
+                if error == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+                    log_event.warning_limited("markers of an old coordinator were refused", partition=tp)
                     self._drop(sending)
                     break
-                (written if error in _SETTLED else again).append(tp)
+                (written if error in _WRITTEN or self._needs_none(tp, error) else again).append(tp)
             else:
                 if again:
                     self._later(sending, again)
                 self._settled(sending, written)
 
+    def _needs_none(self, tp: TopicPartition, error: int) -> bool:
+        """A later epoch of the producer has written: either this coordinator is replaced, and then what it writes of
+        that end is not committed, or somebody used the producer's id for more than its transactions. The partition
+        takes no marker of this epoch any more, and the other partitions must not wait for it for ever."""
+        if error != ErrorCode.INVALID_PRODUCER_EPOCH:
+            return False
+        log_event.warning_limited("a partition has batches of a later epoch and takes no marker", partition=tp)
+        return True
+
     def _settled(self, sending: _Sending, partitions: Iterable[TopicPartition]) -> None:
         sending.left.difference_update(partitions)
-        if not sending.left and sending in self._sendings:
+        if not sending.left and self._is_under_way(sending):
             self._drop(sending)
             sending.done(self._now())
 
     def _drop(self, sending: _Sending) -> None:
-        self._sendings.pop(sending, None)
+        mine = self._sendings.get(sending.owner)
+        if mine is not None and sending in mine:
+            del mine[sending]
+            if not mine:
+                del self._sendings[sending.owner]
         self._again.pop(sending, None)
+        self._due.pop(sending, None)
         for line in self._lines.values():
             line.waiting.pop(sending, None)
 
     def _now(self) -> Now:
         return Now(self._clock.wall_ms(), self._clock.monotonic_ms())
-
-
-def _taken(line: _Line) -> dict[_Sending, set[TopicPartition]]:
-    """What goes next: of each producer one end, as the answers name producers."""
-    batch: dict[_Sending, set[TopicPartition]] = {}
-    producers: set[int] = set()
-    room = PARTITIONS_A_REQUEST
-    for sending in list(islice(line.waiting, PARTITIONS_A_REQUEST)):
-        if not room:
-            break
-        if sending.end.producer_id in producers:
-            continue
-        producers.add(sending.end.producer_id)
-        waiting = line.waiting[sending]
-        if len(waiting) <= room:
-            batch[sending] = waiting
-            del line.waiting[sending]
-        else:
-            batch[sending] = set(sorted(waiting)[:room])
-            waiting -= batch[sending]
-        room -= len(batch[sending])
-    return batch
 
 
 def _request(batch: dict[_Sending, set[TopicPartition]]) -> WriteTxnMarkersRequest:

@@ -45,6 +45,11 @@ log_event = logs.logger("transactions")
 
 #: Known to one broker: 1 GB of memory. More are refused with POLICY_VIOLATION; Kafka knows no such bound.
 IDS_MAX: Final = 1_000_000
+#: Their names, each of which is held twice and may have 32 KB; a million have 128 bytes each.
+ID_BYTES_MAX: Final = 128 * 1024 * 1024
+#: Partitions in all transactions of a broker that are open or end, each with an entry of its own: another gigabyte.
+#: While there are so many, whoever adds some is asked to come again.
+PARTITIONS_OPEN_MAX: Final = 5_000_000
 #: After the journal refused what must be written: the completion of an end, or the abort of an overdue transaction.
 RETRY_MS: Final = 1_000
 #: Looked at in one step after a load, and let go of in one step.
@@ -110,14 +115,17 @@ class TransactionShard:
 
     def _add_id(self, transactional_id: str) -> ErrorCode | None:
         """Why there is no room for it."""
-        if self.state.counts.ids >= IDS_MAX:
+        counts = self.state.counts
+        if counts.ids >= IDS_MAX:
             return ErrorCode.POLICY_VIOLATION
         try:
             key = transaction_key(transactional_id)
         except EncodeError:
             return ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka's, whose record has no room for such a string either
+        if counts.id_bytes + len(key) > ID_BYTES_MAX:
+            return ErrorCode.POLICY_VIOLATION
         self.state.ids[transactional_id] = TransactionalId(transactional_id, key)
-        self.state.counts.ids += 1
+        counts.known(key)
         return None
 
     def _with_fresh_id(self, go_on: Callable[[int], None], reply: Reply[ProducerAnswer]) -> None:
@@ -142,9 +150,15 @@ class TransactionShard:
         then = added(committed, asked, client_version, now.wall_ms, is_changing=is_changing)
         if isinstance(then, ErrorCode):
             reply(then)
-        else:
-            assert known is not None
-            self.state.write(known, then, now, reply)
+            return
+        assert known is not None
+        assert committed is not None
+        more = len(then.partitions) - len(committed.partitions)
+        if self.state.counts.partitions + more > PARTITIONS_OPEN_MAX:
+            log_event.warning_limited("partitions are not added to a transaction: others have too many already")
+            reply(ErrorCode.CONCURRENT_TRANSACTIONS)
+            return
+        self.state.write(known, then, now, reply)
 
     def verify_partitions(self, asked: ProducerPartitions) -> Verified:
         return verified(self.committed(asked.transactional_id), asked)
@@ -298,12 +312,12 @@ class TransactionShard:
             if known is not None:
                 self.state.count(known.committed, None)
                 del ids[transactional_id]
-                counts.ids -= 1
+                counts.forgotten(known.key)
             return
         if known is None:
             assert key is not None
             known = ids[transactional_id] = TransactionalId(transactional_id, bytes(key))
-            counts.ids += 1
+            counts.known(known.key)
         self.state.count(known.committed, then)
         known.committed = then
 
@@ -363,7 +377,7 @@ class TransactionShard:
         while ids:
             for _ in range(min(len(ids), _IDS_A_STEP)):
                 _, known = ids.popitem()
-                counts.ids -= 1
+                counts.forgotten(known.key)
                 self.state.count(known.committed, None)
             yield
 

@@ -25,15 +25,27 @@ Done = Callable[[ErrorCode], None]
 class Counts:
     """What all shards of a broker hold, and what happened since it started."""
 
-    __slots__ = ("aborted_by_timeout", "expired", "ids", "ongoing", "unwritten")
+    __slots__ = ("aborted_by_timeout", "expired", "id_bytes", "ids", "ongoing", "partitions", "unwritten")
 
     def __init__(self) -> None:
         self.ids = 0
+        #: Of the keys of all ids.
+        self.id_bytes = 0
         self.ongoing = 0
+        #: Of all transactions that are open or end, together.
+        self.partitions = 0
         self.aborted_by_timeout = 0
         self.expired = 0
         #: Completions that the journal did not take, and that are written later.
         self.unwritten = 0
+
+    def known(self, key: bytes) -> None:
+        self.ids += 1
+        self.id_bytes += len(key)
+
+    def forgotten(self, key: bytes) -> None:
+        self.ids -= 1
+        self.id_bytes -= len(key)
 
 
 class TransactionalId:
@@ -129,7 +141,7 @@ class ShardState:
         self.count(before, then)
         if then.status is TransactionStatus.DEAD:
             self.ids.pop(changed.id, None)
-            self.counts.ids -= 1
+            self.counts.forgotten(changed.key)
         self._applied(changed, before, now)
         if changed.is_at_rest:
             self.rest.has_come(changed.id)
@@ -137,10 +149,13 @@ class ShardState:
     def _forget_written(self, changed: TransactionalId) -> None:
         changed.written = None
         if changed.committed is None and self.ids.pop(changed.id, None) is not None:
-            self.counts.ids -= 1
+            self.counts.forgotten(changed.key)
 
     def count(self, before: Transaction | None, then: Transaction | None) -> None:
         ongoing = TransactionStatus.ONGOING
         self.counts.ongoing += (then is not None and then.status is ongoing) - (
             before is not None and before.status is ongoing
+        )
+        self.counts.partitions += (0 if then is None else len(then.partitions)) - (
+            0 if before is None else len(before.partitions)
         )

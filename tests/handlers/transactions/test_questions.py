@@ -128,6 +128,10 @@ class Room:
         self.world.this_round.join(self.questions)
         self.lead()
 
+    def ask(self, question: TransactionQuestion) -> asyncio.Future[ErrorCode]:
+        """As one who keeps no note of it."""
+        return self.questions.ask(question, lambda: None)
+
     def lead(self, *leaders: BrokerId) -> None:
         states = [
             PartitionState(
@@ -164,7 +168,7 @@ def scene(play: Callable[[Room], Coroutine[Any, Any, None]]) -> None:
 
 def test_questions_about_one_transaction_go_together() -> None:
     async def play(room: Room) -> None:
-        asked = [room.questions.ask(question(partition=each)) for each in (0, 1)]
+        asked = [room.ask(question(partition=each)) for each in (0, 1)]
         await room.soon()
         ((group, reply),) = room.coordinator.adding
         assert group == ProducerPartitions("here", 7, 1, frozenset({TopicPartition("orders", n) for n in (0, 1)}))
@@ -188,9 +192,9 @@ def test_this_brokers_coordinator_says_at_once_whether_a_partition_was_added() -
 
 def test_one_request_is_under_way_to_another_broker() -> None:
     async def play(room: Room) -> None:
-        first = room.questions.ask(question("there"))
+        first = room.ask(question("there"))
         await room.soon()
-        later = [room.questions.ask(question("there", partition=each, adds=False)) for each in (1, 2)]
+        later = [room.ask(question("there", partition=each, adds=False)) for each in (1, 2)]
         await room.soon()
         assert len(room.link.requests) == 1
         room.link.answers[0].set_result(ErrorCode.NONE)
@@ -213,7 +217,7 @@ def test_one_request_is_under_way_to_another_broker() -> None:
 
 def test_another_epoch_of_a_producer_is_asked_about_by_itself() -> None:
     async def play(room: Room) -> None:
-        asked = [room.questions.ask(question("there", epoch=epoch)) for epoch in (1, 2)]
+        asked = [room.ask(question("there", epoch=epoch)) for epoch in (1, 2)]
         await room.soon()
         assert [len(each.transactions) for each in room.link.requests] == [1]
         room.link.answers[0].set_result(ErrorCode.PRODUCER_FENCED)
@@ -225,16 +229,81 @@ def test_another_epoch_of_a_producer_is_asked_about_by_itself() -> None:
     scene(play)
 
 
+class CountedQuestion(TransactionQuestion):
+    """Counts how often it is compared with another one."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedQuestion.compared += 1
+        return tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = TransactionQuestion.__hash__
+
+
+@pytest.mark.parametrize("name", ["here", "there"])
+def test_many_epochs_of_one_producer_are_each_looked_at_once(name: str) -> None:
+    """All that waited were compared with the first for each request."""
+
+    async def play(room: Room) -> None:
+        CountedQuestion.compared = 0
+        count = 500
+        room.coordinator.answers = [ErrorCode.PRODUCER_FENCED] * count
+        asked = [room.ask(CountedQuestion(*question(name, epoch=epoch))) for epoch in range(count)]
+        while not all(each.done() for each in asked):
+            await room.soon()
+            for answer in room.link.answers:
+                if not answer.done():
+                    answer.set_result(ErrorCode.PRODUCER_FENCED)
+        assert CountedQuestion.compared <= 2 * count
+
+    scene(play)
+
+
+def test_who_asks_about_one_epoch_waits_for_nobody_with_many() -> None:
+    async def play(room: Room) -> None:
+        for epoch in range(100):
+            room.ask(question("there", epoch=epoch))
+        room.ask(question("there too"))
+        await room.soon()
+        assert [each.transactional_id for each in room.link.requests[0].transactions] == ["there", "there too"]
+        room.questions.close()
+
+    scene(play)
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_question_that_comes_just_when_the_last_one_is_answered(turns: int) -> None:
+    """In a round of the network, and nothing else happens."""
+
+    async def play(room: Room) -> None:
+        room.ask(question("there"))
+        await room.soon()
+        room.link.answers[0].set_result(ErrorCode.NONE)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        with room.world.round():
+            room.ask(question("there", partition=1))
+        await room.soon()
+        assert len(room.link.requests) == 2
+        room.questions.close()
+
+    scene(play)
+
+
 def test_a_broker_that_does_not_answer_and_a_topic_that_is_not_there() -> None:
     async def play(room: Room) -> None:
-        asked = room.questions.ask(question("there"))
+        asked = room.ask(question("there"))
         await room.soon()
         room.link.answers[0].set_result(ErrorCode.NETWORK_EXCEPTION)
         await room.soon()
         assert asked.result() is ErrorCode.NETWORK_EXCEPTION
         room.lead(HERE, NO_BROKER)
-        assert room.questions.ask(question("there")).result() is ErrorCode.COORDINATOR_NOT_AVAILABLE
-        waits = room.questions.ask(question())
+        assert room.ask(question("there")).result() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        waits = room.ask(question())
         room.questions.close()
         assert waits.result() is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
@@ -247,15 +316,16 @@ def test_it_is_asked_again_when_the_coordinator_says_that_the_transaction_before
     async def play(room: Room) -> None:
         room.coordinator.says_when = True
         begun_ms, events = room.world.ports.clock.monotonic_ms(), list[str]()
-        asked = [room.questions.ask(question(partition=each), lambda: events.append("again")) for each in (0, 1)]
+        asked = [room.questions.ask(question(partition=each), lambda: events.append("asked")) for each in (0, 1)]
         await room.soon()
+        assert events == ["asked"] * 2
         room.coordinator.adding.pop()[1](ErrorCode.CONCURRENT_TRANSACTIONS)
         (at_rest,) = room.coordinator.waiting
         await room.soon()
-        assert (room.coordinator.adding, events) == ([], [])
+        assert (room.coordinator.adding, len(events)) == ([], 2)
         at_rest()
-        assert events == ["again"] * 2
         await room.soon()
+        assert events == ["asked"] * 4
         ((group, reply),) = room.coordinator.adding
         assert len(group.partitions) == 2
         reply(ErrorCode.NONE)
@@ -276,8 +346,8 @@ def test_where_nobody_says_when_it_is_asked_again_after_growing_pauses(ends_afte
         room.coordinator.answers = [ErrorCode.CONCURRENT_TRANSACTIONS] * ends_after + [ErrorCode.NONE]
         found = await room.questions.ask(question(), lambda: asked_ms.append(clock.monotonic_ms()))
         assert found is (ErrorCode.NONE if ends_after < 1_000 else ErrorCode.CONCURRENT_TRANSACTIONS)
-        moments = [begun_ms, *asked_ms]
-        assert [then - before for before, then in itertools.pairwise(moments)] == pauses_ms
+        assert asked_ms[0] == begun_ms
+        assert [then - before for before, then in itertools.pairwise(asked_ms)] == pauses_ms
 
     scene(play)
 
@@ -301,6 +371,29 @@ def test_a_marker_that_comes_before_the_batch_is_seen(ends_meanwhile: bool) -> N
         with pytest.raises(AppendRefused) as refused:
             first.check(log)
         assert refused.value.error is ErrorCode.INVALID_TXN_STATE
+
+    scene(play)
+
+
+def test_the_marker_of_the_transaction_before_makes_nothing_void() -> None:
+    """A client is answered when the end of its transaction is decided, and begins the next one before the marker."""
+
+    async def play(room: Room) -> None:
+        log = World().open()
+        put(log, batch(b"v", producer=(7, 0, 0), transactional=True))
+        records = batch(b"v", producer=(7, 1, 0), transactional=True)
+        transaction = ProducedTransaction("here", adds=True, knows_abortable=True)
+        room.coordinator.answers = [ErrorCode.CONCURRENT_TRANSACTIONS]
+        first = first_batch(room.questions, log, TP, records, transaction)
+        assert isinstance(first, FirstBatch)
+        await room.soon()
+        assert not room.coordinator.answers
+        put(log, marker(7, 1, aborts=True), origin=Origin.COORDINATOR)
+        await asyncio.sleep(0.02)
+        await room.soon()
+        room.coordinator.adding.pop()[1](ErrorCode.NONE)
+        assert await first.answer is ErrorCode.NONE
+        first.check(log)
 
     scene(play)
 

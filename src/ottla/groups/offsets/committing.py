@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import count as counting
 from itertools import repeat
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.coordinators.caller import Caller, Now
 from ottla.coordinators.journal import JournalRecord, TransactionalProducer
@@ -32,12 +32,14 @@ from ottla.protocol.generated.offset_commit import (
 )
 from ottla.protocol.hot.offset_records import NO_EXPIRY, group_prefix, offset_value, topic_prefix
 from ottla.steps import PIECE, Steps, at_once, pieces
+from ottla.storage.log.producers.verifying import Verification
 
 #: From this version on a group that does not exist has an error of its own.
 NOT_FOUND_SINCE: Final = 9
 
 #: In one request. In Kafka what is committed together is one batch, and so many fit in none of a megabyte, the largest
-#: that the offsets topic takes by default: they are refused as what is too large for a batch is.
+#: that the offsets topic takes by default: they are refused as what is too large for a batch is. Also in a transaction
+#: before its last request: its marker has all of them take effect in one piece, within some tens of milliseconds.
 PARTITIONS_COMMITTED_MAX: Final = 16_384
 
 #: The answer where all that was asked for is committed. It stands for `committed` of the request: whoever sends it may
@@ -48,6 +50,14 @@ ALL_COMMITTED: Final = OffsetCommitResponse()
 WRITTEN_AT_ONCE_MAX: Final = 1_024
 
 _Place = tuple[str, int]
+
+
+class TransactionalWriter(NamedTuple):
+    producer: TransactionalProducer
+    #: What its coordinator was asked by, and which a marker makes void; None where nobody asks.
+    verification: Verification | None = None
+
+
 _pack_partition: Final = INT32.pack
 _NONE: Final = int(ErrorCode.NONE)
 _TOO_LARGE: Final = int(ErrorCode.OFFSET_METADATA_TOO_LARGE)
@@ -70,11 +80,13 @@ def commit_many(
     caller: Caller,
     request: OffsetCommitRequest,
     reply: Reply[OffsetCommitResponse],
-    producer: TransactionalProducer | None = None,
+    writer: TransactionalWriter | None = None,
 ) -> Steps[None]:
-    """The same however much it is. With a `producer`: as a part of its transaction."""
+    """The same however much it is. With a `writer`: as a part of its transaction."""
     too_much = _count(request) > PARTITIONS_COMMITTED_MAX
-    error = _check(state, caller, request, () if too_much else request.topics, producer)
+    if writer is not None and state.offsets.count_of(writer.producer.producer_id) > PARTITIONS_COMMITTED_MAX:
+        too_much = True
+    error = _check(state, caller, request, () if too_much else request.topics, writer)
     if not error and too_much:
         error = ErrorCode.UNKNOWN_SERVER_ERROR
     if error:
@@ -89,11 +101,11 @@ def commit_many(
     records, places, refused = made.records, made.places, made.refused
     response = (yield from committed(request, refused)) if refused else ALL_COMMITTED
     if len(records) > WRITTEN_AT_ONCE_MAX:
-        yield from _written_in_pieces(state, caller, request, reply, response, records, places, producer)
+        yield from _written_in_pieces(state, caller, request, reply, response, records, places, writer)
         return
     # From here to the end nothing happens in between.
-    error = _check(state, caller, request, request.topics, producer)
-    error = error or _written_at_once(state, caller, request, reply, response, records, places, producer)
+    error = _check(state, caller, request, request.topics, writer)
+    error = error or _written_at_once(state, caller, request, reply, response, records, places, writer)
     if error:
         reply((yield from commit_refused(request, error)))
 
@@ -125,15 +137,15 @@ def _written_at_once(
     response: OffsetCommitResponse,
     records: Sequence[JournalRecord],
     places: Sequence[_Place],
-    producer: TransactionalProducer | None = None,
+    writer: TransactionalWriter | None = None,
 ) -> ErrorCode:
     """All of a checked request, answered with `response` once it is written. An error: it is not, nor answered."""
-    if request.member_id and producer is None:
+    if request.member_id and writer is None:
         heard_from(state, request.group_id, request.member_id, caller.now)
     if not records:
         reply(response)
         return ErrorCode.NONE
-    return _write(state, caller, request, records, places, partial(_written, request, response, reply), producer)
+    return _write(state, caller, request, records, places, partial(_written, request, response, reply), writer)
 
 
 def heard_from(state: ShardState, group_id: str, member_id: str, now: Now) -> None:
@@ -152,19 +164,19 @@ def _write(
     records: Sequence[JournalRecord],
     places: Sequence[_Place],
     written: Done,
-    producer: TransactionalProducer | None = None,
+    writer: TransactionalWriter | None = None,
 ) -> ErrorCode:
     """Writes these and takes them over. An error: nothing has happened, and `written` is not called."""
     group_id = request.group_id
-    error = state.write(records, caller.now, written, None, producer)
+    error = state.write(records, caller.now, written, None, None if writer is None else writer.producer)
     if error:
         return error
     if group_id not in state.groups:
         # It keeps offsets, and has no members: what Kafka calls a simple group.
         state.groups[group_id] = ClassicGroup(group_id, caller.now.wall_ms)
     put = state.offsets.put
-    if producer is not None:
-        put = partial(state.offsets.put_pending, producer.producer_id)
+    if writer is not None:
+        put = partial(state.offsets.put_pending, writer.producer.producer_id)
     for (topic, partition), (_, value) in zip(places, records, strict=True):
         assert value is not None
         put(group_id, topic, partition, value)
@@ -180,7 +192,7 @@ def _written_in_pieces(
     response: OffsetCommitResponse,
     records: Sequence[JournalRecord],
     places: Sequence[_Place],
-    producer: TransactionalProducer | None,
+    writer: TransactionalWriter | None,
 ) -> Steps[None]:
     """A long commit becomes several batches, and others are served between them.
 
@@ -188,15 +200,15 @@ def _written_in_pieces(
     the journal refused more, stays; the answer says the error, and the client commits again.
     """
     parts = _Parts(partial(_written, request, response, reply))
-    if request.member_id and producer is None:
+    if request.member_id and writer is None:
         heard_from(state, request.group_id, request.member_id, caller.now)
     for first in range(0, len(records), WRITTEN_AT_ONCE_MAX):
         if first:
             yield
         end = first + WRITTEN_AT_ONCE_MAX
-        error = _check(state, caller, request, request.topics, producer)
+        error = _check(state, caller, request, request.topics, writer)
         parts.begun()
-        error = error or _write(state, caller, request, records[first:end], places[first:end], parts.written, producer)
+        error = error or _write(state, caller, request, records[first:end], places[first:end], parts.written, writer)
         if error:
             parts.written(error)
             break
@@ -240,14 +252,15 @@ def _check(
     caller: Caller,
     request: OffsetCommitRequest,
     topics: Sequence[OffsetCommitRequestTopic],
-    producer: TransactionalProducer | None = None,
+    writer: TransactionalWriter | None = None,
 ) -> ErrorCode:
     if state.is_over:
         return ErrorCode.NOT_COORDINATOR
     group = state.groups.get(request.group_id)
     generation = request.generation_id_or_member_epoch
-    if producer is not None:
-        return _check_in_transaction(group, caller, request, topics)
+    if writer is not None:
+        error = _check_in_transaction(group, caller, request, topics)
+        return error or (ErrorCode.NONE if _may_write(state, writer) else ErrorCode.INVALID_TXN_STATE)
     if group is None:
         return _without_group(caller, request)
     return group.check_commit(request.member_id, request.group_instance_id, generation, caller.version, topics)
@@ -264,6 +277,12 @@ def _check_in_transaction(
         request.member_id, request.group_instance_id, generation, caller.version, topics, transactional=True
     )
     return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
+
+
+def _may_write(state: ShardState, writer: TransactionalWriter) -> bool:
+    """What comes behind the marker of its transaction nobody would ever end."""
+    verification = writer.verification
+    return verification is None or state.journal.is_verified(writer.producer, verification)
 
 
 class _Records:

@@ -25,11 +25,26 @@ GROUPS_A_STEP: Final = 16
 _Place = tuple[str, str, int]
 
 
+class _Doubt:
+    """About one partition of a group, from the first offset that a transaction holds of it to the last one's end."""
+
+    __slots__ = ("outdated", "transactions")
+
+    def __init__(self) -> None:
+        #: That hold an offset of it. None any more: a tombstone came, and what they hold is void.
+        self.transactions = 0
+        #: What was written up to this number has something newer behind it, which has taken effect.
+        self.outdated = 0
+
+
 class _PendingOffset(NamedTuple):
     #: Which was written first, of two transactions' offsets of one partition.
     number: int
-    #: None once something newer has taken effect.
-    value: bytes | None
+    value: bytes
+    doubt: _Doubt
+
+
+_NONE_PENDING: Final[Mapping[_Place, _PendingOffset]] = {}
 
 
 class OffsetStore:
@@ -42,8 +57,8 @@ class OffsetStore:
         #: By producer id.
         self._pending: dict[int, dict[_Place, _PendingOffset]] = {}
         self._number = 0
-        #: By group: its partitions in doubt, and how many transactions each waits for.
-        self._open: dict[str, dict[tuple[str, int], int]] = {}
+        #: By group: its partitions in doubt.
+        self._open: dict[str, dict[tuple[str, int], _Doubt]] = {}
 
     # Outside of transactions.
 
@@ -62,8 +77,10 @@ class OffsetStore:
 
     def put(self, group_id: str, topic: str, partition: int, value: bytes) -> None:
         self._put(group_id, topic, partition, value)
-        if self._open and self.is_open(group_id, topic, partition):
-            self._outdate((group_id, topic, partition), self._number)
+        if self._open and (places := self._open.get(group_id)) is not None:
+            doubt = places.get((topic, partition))
+            if doubt is not None:
+                doubt.outdated = self._number
 
     def _put(self, group_id: str, topic: str, partition: int, value: bytes) -> None:
         topics = self._groups.get(group_id)
@@ -80,7 +97,7 @@ class OffsetStore:
     def remove(self, group_id: str, topic: str, partition: int) -> None:
         """A tombstone: of what waits for markers as well."""
         if group_id in self._open:
-            self._drop_pending(group_id, topic, partition)
+            self._close(group_id, topic, partition)
         topics = self._groups.get(group_id)
         partitions = topics.get(topic) if topics is not None else None
         if topics is None or partitions is None or partitions.pop(partition, None) is None:
@@ -96,31 +113,38 @@ class OffsetStore:
     def put_pending(self, producer_id: int, group_id: str, topic: str, partition: int, value: bytes) -> None:
         pending = self._pending.setdefault(producer_id, {})
         place = (group_id, topic, partition)
-        if place not in pending:
-            open_places = self._open.setdefault(group_id, {})
-            open_places[topic, partition] = open_places.get((topic, partition), 0) + 1
+        known = pending.get(place)
+        if known is not None and known.doubt.transactions:
+            doubt = known.doubt
+        else:
+            doubt = self._open.setdefault(group_id, {}).setdefault((topic, partition), _Doubt())
+            doubt.transactions += 1
         self._number += 1
-        pending[place] = _PendingOffset(self._number, value)
+        pending[place] = _PendingOffset(self._number, value, doubt)
+
+    def count_of(self, producer_id: int) -> int:
+        """How many offsets its transaction holds."""
+        return len(self._pending.get(producer_id, ()))
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """The marker came: what waited takes effect, or is forgotten."""
-        pending = self._pending.pop(producer_id, None)
-        if pending is None:
-            return
-        for group_id, topic, partition in pending:
-            self._close(group_id, topic, partition)
-        if committed:
-            for place, (number, value) in pending.items():
-                if value is not None:
-                    self._put(*place, value)
-                    if self.is_open(*place):
-                        self._outdate(place, number)
+        for place, (number, value, doubt) in self._pending.pop(producer_id, _NONE_PENDING).items():
+            if not doubt.transactions:
+                continue
+            doubt.transactions -= 1
+            if not doubt.transactions:
+                self._close(*place)
+            if committed and number > doubt.outdated:
+                self._put(*place, value)
+                doubt.outdated = number
 
     def let_go(self) -> Steps[None]:
         """Forgets all of it, step by step: its partition is coordinated elsewhere."""
-        self._pending.clear()
         self._open.clear()
         self.count = 0
+        while self._pending:
+            self._pending.popitem()
+            yield
         while self._groups:
             for _ in range(min(len(self._groups), GROUPS_A_STEP)):
                 self._groups.popitem()
@@ -137,24 +161,11 @@ class OffsetStore:
     def open_partitions(self, group_id: str) -> Iterator[tuple[str, int]]:
         return iter(self._open.get(group_id, ()))
 
-    def _outdate(self, place: _Place, number: int) -> None:
-        for pending in self._pending.values():
-            if place in pending and pending[place].number <= number:
-                pending[place] = _PendingOffset(pending[place].number, None)
-
-    def _drop_pending(self, group_id: str, topic: str, partition: int) -> None:
-        place = (group_id, topic, partition)
-        for producer_id, pending in list(self._pending.items()):
-            if place in pending:
-                del pending[place]
-                self._close(group_id, topic, partition)
-                if not pending:
-                    del self._pending[producer_id]
-
     def _close(self, group_id: str, topic: str, partition: int) -> None:
+        """Nobody doubts any more what this partition's offset is."""
         places = self._open[group_id]
-        places[topic, partition] -= 1
-        if not places[topic, partition]:
-            del places[topic, partition]
-            if not places:
-                del self._open[group_id]
+        doubt = places.pop((topic, partition), None)
+        if doubt is not None:
+            doubt.transactions = 0
+        if not places:
+            del self._open[group_id]

@@ -18,8 +18,9 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla import logs
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 log_event = logs.logger("handlers")
 
-#: In one request to another broker.
+#: In one request to another broker, and asked in one round of this one's own coordinator.
 QUESTIONS_A_REQUEST_MAX: Final = 1_000
 #: Of all requests that wait; what comes beyond is refused for now, which clients try again after.
 QUESTIONS_MAX: Final = 100_000
@@ -76,18 +77,18 @@ class TransactionQuestion(NamedTuple):
 
 
 class _Asked:
-    __slots__ = ("again", "future", "pause_ms", "question", "until_ms")
+    __slots__ = ("begin", "future", "pause_ms", "question", "until_ms")
 
     def __init__(
         self,
         question: TransactionQuestion,
+        begin: Callable[[], None],
         future: asyncio.Future[ErrorCode],
         until_ms: int,
-        again: Callable[[], object] | None,
     ) -> None:
         self.question = question
-        #: Called before it is asked again: a marker that has come until then was of the transaction before it.
-        self.again = again
+        #: Called each time before it is asked.
+        self.begin = begin
         self.future = future
         #: For so long it is asked again where the transaction before it has not ended yet.
         self.until_ms = until_ms
@@ -97,6 +98,55 @@ class _Asked:
 
 #: Questions about one producer's transaction, all alike but for their partitions.
 _Group = list[_Asked]
+
+
+class _Line:
+    """What waits for one broker: of each transactional id its questions in their order, those that are alike together.
+
+    An answer names ids, so that a request has one kind of question of each. Of a client that asks about another epoch
+    each time only its own questions wait the longer.
+    """
+
+    __slots__ = ("_by_id",)
+
+    def __init__(self) -> None:
+        #: The id that has waited for longest is the first.
+        self._by_id: dict[str, deque[_Group]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_id)
+
+    def add(self, asked: _Asked) -> None:
+        groups = self._by_id.setdefault(asked.question.transactional_id, deque())
+        if groups and _are_alike(groups[-1][0].question, asked.question):
+            groups[-1].append(asked)
+        else:
+            groups.append([asked])
+
+    def taken(self) -> list[_Group]:
+        """The questions of one request."""
+        found: list[_Group] = []
+        room = QUESTIONS_A_REQUEST_MAX
+        for transactional_id in list(islice(self._by_id, room)):
+            if not room:
+                break
+            groups = self._by_id.pop(transactional_id)
+            group = groups.popleft()
+            if len(group) > room:
+                groups.appendleft(group[room:])
+                del group[room:]
+            if groups:
+                self._by_id[transactional_id] = groups
+            found.append(group)
+            room -= len(group)
+        return found
+
+    def every(self) -> Iterator[_Asked]:
+        return (asked for groups in self._by_id.values() for group in groups for asked in group)
+
+
+def _are_alike(one: TransactionQuestion, other: TransactionQuestion) -> bool:
+    return one._replace(tp=other.tp) == other
 
 
 class TransactionQuestions(Participant):
@@ -119,7 +169,7 @@ class TransactionQuestions(Participant):
         self._coordinator = coordinator
         self._links = links
         #: By the broker that is asked.
-        self._lines: dict[BrokerId, deque[_Asked]] = {}
+        self._lines: dict[BrokerId, _Line] = {}
         #: One for each broker that is being asked.
         self._tasks: dict[BrokerId, asyncio.Task[None]] = {}
         self._count = 0
@@ -134,9 +184,10 @@ class TransactionQuestions(Participant):
         self._closed = True
         for task in list(self._tasks.values()):
             task.cancel()
-        for line in self._lines.values():
-            while line:
-                self._end(line.popleft(), ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        lines, self._lines = self._lines, {}
+        for line in lines.values():
+            for asked in line.every():
+                self._end(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def answer_now(self, question: TransactionQuestion) -> ErrorCode | None:
         """The answer where this broker's coordinator has it without waiting for anything; else it is to be asked."""
@@ -145,15 +196,15 @@ class TransactionQuestions(Participant):
         found = self._coordinator().verify_partitions(_of_producer(question, [question.tp]))
         return _to_writer(found[question.tp])
 
-    def ask(
-        self, question: TransactionQuestion, again: Callable[[], object] | None = None
-    ) -> asyncio.Future[ErrorCode]:
-        """NONE where the partition is in the transaction, which is ongoing. `again` is called before each time that it
-        is asked again."""
+    def ask(self, question: TransactionQuestion, begin: Callable[[], None]) -> asyncio.Future[ErrorCode]:
+        """NONE where the partition is in the transaction, which is ongoing.
+
+        `begin` is called each time before the coordinator is asked: the marker of the transaction before, which makes
+        void what was begun before it, may come while this one waits for its turn, or for the other's end.
+        """
         future: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-        asked = _Asked(
-            question, future, self._clock.monotonic_ms() + self._settings().add_partitions_retry_ms_max, again
-        )
+        until_ms = self._clock.monotonic_ms() + self._settings().add_partitions_retry_ms_max
+        asked = _Asked(question, begin, future, until_ms)
         self._count += 1
         if self._count > QUESTIONS_MAX:
             self._end(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -173,7 +224,10 @@ class TransactionQuestions(Participant):
         if broker == NO_BROKER or self._closed:
             self._end(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
-        self._lines.setdefault(broker, deque()).append(asked)
+        line = self._lines.get(broker)
+        if line is None:
+            line = self._lines[broker] = _Line()
+        line.add(asked)
         self._round.soon()
 
     def stage(self) -> None:
@@ -188,14 +242,17 @@ class TransactionQuestions(Participant):
     def _serve(self, broker: BrokerId) -> None:
         if broker == self._broker_id:
             line = self._lines.pop(broker)
-            while line:
-                for group in _taken(line):
-                    self._ask_here(group)
+            for group in line.taken():
+                _begin(group)
+                self._ask_here(group)
+            if line:
+                self._lines[broker] = line
+                self._round.soon()
         elif broker not in self._tasks:
             name = f"questions about transactions to broker {broker}"
             task = asyncio.get_running_loop().create_task(self._ask_all_there(broker), name=name)
             self._tasks[broker] = task
-            task.add_done_callback(lambda _: self._tasks.pop(broker, None))
+            task.add_done_callback(lambda _: self._all_asked(broker))
 
     # -- asking
 
@@ -216,10 +273,18 @@ class TransactionQuestions(Participant):
                 if not asked.future.done():
                     self._answered([asked], ErrorCode.UNKNOWN_SERVER_ERROR)
 
+    def _all_asked(self, broker: BrokerId) -> None:
+        del self._tasks[broker]
+        if self._lines.get(broker):
+            self._round.soon()  # they came in a round between the task's end and this call
+
     async def _ask_all_there(self, broker: BrokerId) -> None:
-        while line := self._lines.pop(broker, None):
-            while line:
-                await self._ask_there(broker, _taken(line))
+        while line := self._lines.get(broker):
+            groups = line.taken()
+            for group in groups:
+                _begin(group)
+            await self._ask_there(broker, groups)
+        self._lines.pop(broker, None)  # it is empty
 
     async def _ask_there(self, broker: BrokerId, groups: Sequence[_Group]) -> None:
         from ottla.interbroker.links import LinkFault
@@ -285,14 +350,17 @@ class TransactionQuestions(Participant):
 
     def _ask_again(self, group: _Group) -> None:
         for asked in group:
-            if asked.again is not None:
-                asked.again()
             self._line_up(asked)
 
     def _end(self, asked: _Asked, error: ErrorCode) -> None:
         self._count -= 1
         if not asked.future.done():
             asked.future.set_result(error)
+
+
+def _begin(group: _Group) -> None:
+    for asked in group:
+        asked.begin()
 
 
 def _code(number: int) -> ErrorCode:
@@ -307,24 +375,6 @@ def _to_writer(error: ErrorCode) -> ErrorCode:
 def _of_producer(question: TransactionQuestion, partitions: Iterable[TopicPartition]) -> ProducerPartitions:
     transactional_id, producer_id, epoch, _, _ = question
     return ProducerPartitions(transactional_id, producer_id, epoch, frozenset(partitions))
-
-
-def _taken(line: deque[_Asked]) -> list[_Group]:
-    """Takes questions for one request out of the line: a transactional id stands in it once, so that whoever asks
-    about another epoch of its producer waits for the next one."""
-    groups: dict[str, _Group] = {}
-    left: list[_Asked] = []
-    count = 0
-    while line and count < QUESTIONS_A_REQUEST_MAX:
-        asked = line.popleft()
-        group = groups.setdefault(asked.question.transactional_id, [])
-        if group and group[0].question._replace(tp=asked.question.tp) != asked.question:
-            left.append(asked)
-            continue
-        group.append(asked)
-        count += 1
-    line.extendleft(reversed(left))
-    return list(groups.values())
 
 
 def _request(groups: Sequence[_Group]) -> AddPartitionsToTxnRequest:

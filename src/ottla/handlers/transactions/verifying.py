@@ -8,8 +8,7 @@ that a marker which comes before the batch is seen.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from ottla.handlers.transactions.questions import TransactionQuestion, TransactionQuestions
@@ -58,28 +57,28 @@ class ProducedTransaction(NamedTuple):
 class FirstBatch:
     """The first batch of a transaction in a partition, while its coordinator is asked."""
 
-    __slots__ = ("_begin", "_epoch", "_producer_id", "_transaction", "_verification", "answer")
+    __slots__ = ("_epoch", "_log", "_producer_id", "_sequence", "_transaction", "_verification", "answer")
 
-    def __init__(
-        self,
-        producer_id: int,
-        epoch: int,
-        begin: Callable[[], Verification],
-        transaction: ProducedTransaction,
-    ) -> None:
+    #: The coordinator's.
+    answer: asyncio.Future[ErrorCode]
+
+    def __init__(self, log: Log, producer_id: int, epoch: int, sequence: int, transaction: ProducedTransaction) -> None:
+        self._log = log
         self._producer_id = producer_id
         self._epoch = epoch
-        self._begin = begin
-        self._verification = begin()
+        self._sequence = sequence
         self._transaction = transaction
-        #: The coordinator's.
-        self.answer: asyncio.Future[ErrorCode]
+        self._verification = self._begun()
 
-    def begin_again(self) -> None:
-        """Before the coordinator is asked again: the transaction before had not ended, and its marker has forgotten
-        the question since."""
-        with contextlib.suppress(AppendRefused, RollDue, StorageFault):  # then it is refused by `check`
-            self._verification = self._begin()
+    def _begun(self) -> Verification:
+        return self._log.producers_at_hand.begin_verifying(
+            self._producer_id, self._epoch, self._sequence, begins_at_zero=self._transaction.adds
+        )
+
+    def begin(self) -> None:
+        """The coordinator is asked. Where the log cannot be looked at just now, what was begun before has to do."""
+        with suppress(StorageFault, RollDue):
+            self._verification = self._begun()
 
     def check(self, log: Log) -> None:
         """Raises AppendRefused where the batch is not to be appended, and RollDue."""
@@ -98,18 +97,13 @@ def first_batch(
     producer_id, epoch, sequence = _PRODUCER.unpack_from(records)
     if producer_id < 0 or not (transaction.adds or questions.verifies):
         return None
-    producers = log.producers_at_hand
-    if producers.has_open(producer_id, epoch):
+    if log.producers_at_hand.has_open(producer_id, epoch):
         return None
-
-    def begin() -> Verification:
-        return log.producers_at_hand.begin_verifying(producer_id, epoch, sequence, begins_at_zero=transaction.adds)
-
-    first = FirstBatch(producer_id, epoch, begin, transaction)
+    first = FirstBatch(log, producer_id, epoch, sequence, transaction)
     question = TransactionQuestion(transaction.transactional_id, producer_id, epoch, tp, transaction.adds)
     known = questions.answer_now(question)
     if known is None:
-        first.answer = questions.ask(question, first.begin_again)
+        first.answer = questions.ask(question, first.begin)
         return first
     _check(known, transaction)
     return None
