@@ -602,5 +602,7 @@ async def a_damaged_dump_is_refused(provider: Provider, base: str) -> None:
 SCENARIOS: list[Scenario] = [
     found
     for name, found in list(globals().items())
-    if asyncio.iscoroutinefunction(found) and name not in {"until", "fails"} and found.__module__ == __name__
+    if asyncio.iscoroutinefunction(found)
+    and name not in {"until", "fails", "import_tree"}
+    and found.__module__ == __name__
 ]

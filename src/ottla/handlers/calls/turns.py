@@ -13,7 +13,6 @@ What the controller announces stands in neither: it has all turns until it has e
 from __future__ import annotations
 
 import asyncio
-import gc
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator
@@ -23,7 +22,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from ottla import logs
 from ottla.handlers.calls.letting_go import Parts, held_by, kept_by
 from ottla.ports import Clock
-from ottla.steps import Steps
+from ottla.steps import Steps, give_to_collector, keep_from_collector
 
 log_event = logs.logger("handlers")
 
@@ -238,12 +237,10 @@ class Turns:
 
     def _wake_or_rest(self) -> None:
         if self._small.begun or self._large.begun or self._first.begun:
-            # The collector of garbage would look through what long work holds, some hundred thousand objects, in a
-            # pause of its own: it is kept from it. That takes no time, and what the work lets go of is freed as ever.
-            gc.freeze()
+            keep_from_collector()
             self._wake_soon()
         else:
-            gc.unfreeze()
+            give_to_collector()
 
     def _take(self, job: Job, found: JobResult | Pause | None) -> None:
         if job.over:
