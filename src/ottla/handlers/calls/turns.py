@@ -189,7 +189,7 @@ class Turns:
     def _free(self, line: Line, held: list[Any]) -> None:
         """In the place of the work that has held it."""
         if held:
-            line.begun[Job(line, _freed(Parts(*held)), _nothing, _nothing)] = None
+            line.begun[Job(line, _freed(Parts(*held)), _nothing, _not_freed)] = None
             self._wake_soon()
 
     async def to_end(self, steps: PausingSteps[T], *, is_first: bool = False) -> T:
@@ -255,7 +255,8 @@ class Turns:
             found.wait(partial(self._resume, job))
 
     def _fail(self, job: Job, fault: Exception) -> None:
-        self._free(job.line, kept_by(fault))
+        if job.failed is not _not_freed:  # or that would be freed in its turn, and fail again
+            self._free(job.line, kept_by(fault))
         self._end(job)
         try:
             job.steps.close()
@@ -285,6 +286,11 @@ def _freed(parts: Parts) -> Steps[None]:
 
 def _nothing(result: object) -> None:
     """Nobody waits for it."""
+
+
+def _not_freed(fault: Exception) -> None:
+    """All that is left of it goes at once, with the fault."""
+    log_event.error("what long work has gathered could not be freed in turns", error=repr(fault))
 
 
 def _settle(future: asyncio.Future[Any], settle: Callable[[Any], None], result: Any) -> None:
