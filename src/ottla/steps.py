@@ -101,6 +101,29 @@ def done_at_once(steps: DiskSteps[T]) -> T:
         steps.close()
 
 
+#: A third threshold of the collector of garbage with which it never looks through everything by itself.
+NEVER: Final = 1 << 30
+
+
+def keep_from_collector() -> None:
+    """Between two turns of long work: the collector would look through what it holds in one piece.
+
+    That is 60 ms for what ten thousand partitions take. To keep everything from it takes no time, and what is used no
+    more goes as ever.
+    """
+    gc.freeze()
+
+
+def give_to_collector() -> None:
+    """Long work has ended.
+
+    In a broker all is looked through at rest only (`broker/garbage.py`), and what is kept stays so until then: among it
+    is all that the start has made, and nothing tells the one from the other.
+    """
+    if gc.get_threshold()[2] < NEVER:
+        gc.unfreeze()
+
+
 #: How long an owner of its task goes on before it lets others have their turn: by a clock of milliseconds, between one
 #: and this.
 TURN_MS: Final = 2
@@ -111,11 +134,7 @@ STEPS_A_TURN: Final = 64
 async def in_turns(
     steps: DiskSteps[T], now_ms: Callable[[], int], run: Callable[[Work], Awaitable[object]] | None = None
 ) -> T:
-    """Does all steps in this task, a few in each turn of the loop, and has what blocks done by `run`.
-
-    Between turns what they hold is kept from the collector of garbage, which would look through it in one piece: 60 ms
-    for what ten thousand partitions take.
-    """
+    """Does all steps in this task, a few in each turn of the loop, and has what blocks done by `run`."""
     from asyncio import sleep  # 90 ms to import: a verb that only reads files does without
 
     ends_ms, left, is_long = now_ms() + TURN_MS, STEPS_A_TURN, False
@@ -126,7 +145,7 @@ async def in_turns(
                 left -= 1
                 if not left or now_ms() >= ends_ms:
                     is_long = True
-                    gc.freeze()
+                    keep_from_collector()
                     await sleep(0)
                     ends_ms, left = now_ms() + TURN_MS, STEPS_A_TURN
                 work = next(steps)
@@ -145,7 +164,7 @@ async def in_turns(
     finally:
         steps.close()
         if is_long:
-            gc.unfreeze()
+            give_to_collector()
 
 
 def is_stray(fault: BaseException) -> bool:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 import gc
 import struct
+import sys
+import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from tests.handlers.calls.test_turns import Clock
 from tests.handlers.frames import batch, fetch, produce, produce_request
 from tests.server.conftest import BrokerThread
 from tests.server.test_connections import asks
 
 from ottla.broker import garbage
 from ottla.client import Consumer
+from ottla.handlers.calls.turns import Turns
+from ottla.steps import Steps, in_turns
 
 Make = Callable[..., BrokerThread]
 ROUNDS = 10
@@ -63,7 +69,7 @@ def test_nothing_that_a_request_or_a_connection_makes_stands_in_a_circle(make_br
         assert names == []
 
 
-def test_all_is_looked_through_at_rest_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_looked_through_but_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage, "LOOK_S", 0.0)
     collected: list[int] = []
     resting_ms = garbage.REST_MS - 2
@@ -73,7 +79,7 @@ def test_all_is_looked_through_at_rest_only(monkeypatch: pytest.MonkeyPatch) -> 
         resting_ms += 1
         return resting_ms
 
-    def collect() -> int:
+    def collect(generation: int = 2) -> int:
         collected.append(resting_ms)
         raise asyncio.CancelledError
 
@@ -81,3 +87,98 @@ def test_all_is_looked_through_at_rest_only(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(garbage.collect_at_rest(rests))
     assert collected == [garbage.REST_MS]
+
+
+@pytest.fixture
+def looked_through() -> Iterator[list[int]]:
+    """How many objects each collection looks through."""
+    counts: list[int] = []
+
+    def note(phase: str, about: dict[str, int]) -> None:
+        if phase == "start":
+            counts.append(sum(len(gc.get_objects(each)) for each in range(about["generation"] + 1)))
+
+    before = gc.get_threshold()
+    gc.callbacks.append(note)
+    yield counts
+    gc.callbacks.remove(note)
+    gc.set_threshold(*before)
+    # As everything is before each test.
+    gc.freeze()
+
+
+#: Lists, and so objects for the collector.
+STANDING, MADE = 60_000, 3_000
+
+
+def filling(held: list[list[int]], count: int) -> Steps[None]:
+    for _ in range(count):
+        held.append([])
+        yield
+
+
+async def rest_twice() -> None:
+    looks = 0
+
+    def rests() -> int:
+        nonlocal looks
+        looks += 1
+        if looks > 2:
+            raise asyncio.CancelledError
+        return garbage.REST_MS
+
+    with suppress(asyncio.CancelledError):
+        await garbage.collect_at_rest(rests)
+
+
+@pytest.mark.parametrize("driver", ["turns", "in_turns"])
+def test_what_was_kept_is_not_looked_through_again_behind_long_work(
+    monkeypatch: pytest.MonkeyPatch, looked_through: list[int], driver: str
+) -> None:
+    monkeypatch.setattr(garbage, "LOOK_S", 0.0)
+    held: list[list[int]] = [[] for _ in range(STANDING)]
+
+    async def works() -> None:
+        garbage.settle_in()
+        for _ in range(3):
+            work = filling(held, MADE)
+            await (Turns(Clock()).to_end(work) if driver == "turns" else in_turns(work, Clock().monotonic_ms))
+            await rest_twice()
+
+    asyncio.run(works())
+    assert len(held) == STANDING + 3 * MADE
+    assert looked_through
+    assert max(looked_through) < STANDING
+
+
+class Circle:
+    def __init__(self) -> None:
+        self.own = self
+
+
+def test_all_is_looked_through_where_much_more_is_alive_than_was(
+    monkeypatch: pytest.MonkeyPatch, looked_through: list[int]
+) -> None:
+    monkeypatch.setattr(garbage, "LOOK_S", 0.0)
+    blocks = 4 * garbage.GROWTH_MIN
+    monkeypatch.setattr(sys, "getallocatedblocks", lambda: blocks)
+
+    async def works() -> None:
+        nonlocal blocks
+        # Garbage that is kept, as what long work has made may be.
+        garbage.settle_in()
+        resting = asyncio.ensure_future(garbage.collect_at_rest(lambda: garbage.REST_MS))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        blocks += blocks // 2
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert gone() is not None
+        blocks += 1
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert gone() is None
+        resting.cancel()
+
+    gone = weakref.ref(Circle())
+    asyncio.run(works())

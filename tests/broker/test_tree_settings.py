@@ -10,9 +10,10 @@ import pytest
 
 from ottla.broker.settings import TreeSettings
 from ottla.controller.identity import make_persistent_paths
+from ottla.coordination.interface import Stat, Watch
 from ottla.coordination.local import LocalSession, open_local
 from ottla.coordination.notifications import CONFIG_CHANGE_PREFIX, encode_config_change
-from ottla.coordination.znodes import encode_config
+from ottla.coordination.znodes import BROKER_CONFIGS, encode_config
 from ottla.metadata import MetadataCache, MetadataUpdate, PartitionState
 from ottla.model import BrokerId, Epoch, TopicId
 from ottla.ports.memory import World
@@ -98,6 +99,34 @@ def test_everything_is_read_at_first_and_then_what_changes(scene: Scene) -> None
         assert cache.default_broker_config() == cache.group_config("g/1") == {}
         assert cache.broker_config(3) == {"log.retention.ms": "2"}
         assert len(scene.learned) == 3
+
+    run(scene, work)
+
+
+class InterruptedTree:
+    """Something happens before brokers' settings are read, which is behind those of topics."""
+
+    def __init__(self, tree: LocalSession, happens: Awaitable[None]) -> None:
+        self._tree = tree
+        self._happens: list[Awaitable[None]] = [happens]
+
+    async def children(self, path: str, watch: Watch | None = None) -> tuple[list[str], Stat]:
+        if path == BROKER_CONFIGS and self._happens:
+            await self._happens.pop()
+        return await self._tree.children(path, watch)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tree, name)
+
+
+def test_what_changes_while_everything_is_read_stays(scene: Scene) -> None:
+    async def work(scene: Scene) -> None:
+        await scene.put("topics/t", retention_ms="1")
+        tree = InterruptedTree(scene.tree, scene.put("topics/t", retention_ms="2"))
+        scene.settings = TreeSettings(tree, scene.cache, scene.learn)
+        await scene.settings.begin()
+        await asyncio.sleep(0.1)
+        assert scene.cache.topic_config("t") == {"retention.ms": "2"}
 
     run(scene, work)
 

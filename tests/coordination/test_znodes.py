@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from tests.searches import examples
 
-from ottla.coordination import notifications, znodes
-from ottla.coordination.znode_json import DamagedZnode
+from ottla.coordination import notifications, znode_json, znodes
+from ottla.coordination.znode_json import PIECE_CHARACTERS, DamagedZnode
 from ottla.metadata import Endpoint
 from ottla.model import ZERO_TOPIC_ID, BrokerId, Epoch, TopicPartition, topic_id_from_text
+from ottla.steps import PIECE
 
 # Read with a client from the tree of a Kafka 3.9.1 broker, in ZooKeeper mode, that had made two topics.
 BROKER = (
@@ -118,6 +119,78 @@ def test_topics_of_older_brokers_and_topics_on_the_move() -> None:
     assert b"topic_id" not in znodes.encode_topic(old)
     moving = old._replace(topic_id=TOPIC_ID, adding={2: ONE}, removing={2: (BrokerId(2),)})
     assert znodes.decode_topic("/t", znodes.encode_topic(moving)) == moving
+
+
+def decoded_in_steps(monkeypatch: pytest.MonkeyPatch, data: bytes) -> tuple[znodes.TopicAssignment, list[int]]:
+    """And how many characters of JSON each step has decoded."""
+    steps = [0]
+    loads = json.loads
+
+    def counting(text: str) -> Any:
+        steps[-1] += len(text)
+        return loads(text)
+
+    monkeypatch.setattr(json, "loads", counting)
+    work = znodes.decoding_topic("/t", data)
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value, steps
+        steps.append(0)
+
+
+def test_a_large_topic_is_decoded_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = {number: (BrokerId(number % 3), BrokerId(7)) for number in range(3_000)}
+    adding = {number: (BrokerId(8),) for number in range(1_000)}
+    large = znodes.TopicAssignment(TOPIC_ID, replicas, adding, {1: ONE})
+    found, steps = decoded_in_steps(monkeypatch, znodes.encode_topic(large))
+    assert found == large
+    assert max(steps) < 2 * PIECE_CHARACTERS
+    # Of what was decoded at most so many members are looked at in one step.
+    assert len(steps) > 4_000 // PIECE
+
+
+MANY = ",".join(f'"{number}":[1,2]' for number in range(1_000))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{ "version": 1, "partitions":{{ {MANY} }} }}',
+        f'{{"partitions" : {{{MANY}}}}}',
+        f'{{"partitions":{{{MANY.replace(",", ", ")}}}}}',
+        f'{{"partitions":{{{MANY},"0":[3]}}}}',
+        f'{{"partitions":{{{MANY}}},"partitions":{{"0":[1]}}}}',
+        f'{{"partitions":{{"0":[1]}},"partitions":{{{MANY}}}}}',
+        f'{{"of":{{"partitions":{{{MANY}}}}},"partitions":{{"0":[1]}}}}',
+        f'{{"of":{{"partitions":{{{MANY}}}}}}}',
+        f'{{"partitions":{{{MANY},}}}}',
+        f'{{"partitions":{{{MANY}}}',
+        f'{{"partitions":{{{MANY}}}}}}}',
+        f'{{"partitions":{{{MANY},"a],":[1]}}}}',
+        f'{{"partitions":{{{MANY},"1000":[[1],"2",[3]]}}}}',
+        f'{{"partitions":{{{MANY},"1000":["}}"]}}}}',
+        f'[{{"partitions":{{{MANY}}}}}]',
+        f'{{"partitions":{{{MANY}}},"of":"<taken out>"}}',
+        f'{{"adding_replicas":{{{MANY}}}}}',
+    ],
+)
+def test_a_large_topic_says_the_same_in_steps_however_it_is_written(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    def outcome() -> object:
+        try:
+            return znodes.decode_topic("/t", text.encode())
+        except DamagedZnode as damaged:
+            return str(damaged)
+
+    in_steps = outcome()
+    monkeypatch.setattr(znode_json, "PIECE_CHARACTERS", len(text))
+    assert outcome() == in_steps
+
+
+def test_a_large_topic_that_is_no_text_is_damaged() -> None:
+    with pytest.raises(DamagedZnode):
+        znodes.decode_topic("/t", f'{{"partitions":{{{MANY}}},"of":"'.encode() + b'\xff"}')
 
 
 def test_an_empty_config_node_has_no_overrides() -> None:

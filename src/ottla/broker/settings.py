@@ -60,12 +60,18 @@ class TreeSettings:
         self._again: asyncio.TimerHandle | None = None
         #: Whether notes have come since the task began to look at them.
         self._has_news = False
+        #: Everything is being read: what a note says meanwhile must not be learned before it, since that is older.
+        self._beginning = False
         self._closed = False
 
     async def begin(self) -> None:
         """Reads everything, and watches from then on. Raises CoordinationError."""
+        self._beginning = True
         self._last = max((number for number, _ in await self._notes()), default=-1)
         await self._learn(await self._everything())
+        self._beginning = False
+        if self._has_news:
+            self._look()
 
     def close(self) -> None:
         self._closed = True
@@ -130,7 +136,7 @@ class TreeSettings:
 
     def _look(self) -> None:
         self._again = None
-        if self._task is None and not self._closed:
+        if self._task is None and not self._closed and not self._beginning:
             self._task = asyncio.get_running_loop().create_task(self._read_news())
 
     async def _read_news(self) -> None:

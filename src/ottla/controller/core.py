@@ -17,18 +17,18 @@ from ottla.controller.deciding.context import ClusterContext, TopicContext, Vers
 from ottla.controller.deciding.elections import AfterChange, Election, Strategy, elections
 from ottla.controller.deciding.makings import Makings
 from ottla.controller.deciding.rules import ControllerSettings
+from ottla.controller.loading import READ_AT_ONCE, leave_alone, load_states
 from ottla.controller.numbers import ControllerNumbers
 from ottla.controller.waiting import UnderWay
 from ottla.controller.writing import ControllerWrites
 from ottla.coordination.errors import BadVersion, CoordinationError
 from ottla.coordination.interface import Coordination
-from ottla.coordination.znode_json import DamagedZnode
-from ottla.coordination.znodes import decode_state, state_path
+from ottla.coordination.znodes import LeaderAndIsr
 from ottla.metadata.updates import PartitionState
 from ottla.model import NO_BROKER, BrokerId, ErrorCode, TopicPartition
 from ottla.ports.clock import Clock
 from ottla.ports.entropy import Entropy
-from ottla.steps import Steps, in_turns
+from ottla.steps import Steps, in_turns, pieces
 
 log = logs.logger("controller")
 
@@ -177,23 +177,21 @@ class ControllerCore:
         What is gone is seen to from the tree, and what cannot be read is left alone.
         """
         taken: set[TopicPartition] = set()
-        paths = [state_path(*tp) for tp in partitions]
-        for tp, path, found in zip(partitions, paths, await self.coordination.get_many(paths), strict=True):
-            topic = self.context.topics.get(tp.topic)
-            if topic is None:
-                continue
-            if found is None:
-                self.stale = True
-                topic.states.pop(tp.partition, None)
-                continue
-            data, stat = found
-            try:
-                topic.states[tp.partition] = VersionedState(decode_state(path, data), stat.version)
-            except DamagedZnode as damaged:
-                log.error("a node of the tree cannot be read, and is left alone", fault=str(damaged))
-            else:
-                topic.damaged.discard(tp.partition)
-                taken.add(tp)
+        decoded: dict[bytes, LeaderAndIsr] = {}
+        for some in pieces(partitions, READ_AT_ONCE):
+            for tp, found in await load_states(self.coordination, some, decoded, leave_alone):
+                topic = self.context.topics.get(tp.topic)
+                if topic is None:
+                    continue
+                if found is None:
+                    self.stale = True
+                    topic.states.pop(tp.partition, None)
+                    continue
+                state, stat = found
+                if state is not None:
+                    topic.states[tp.partition] = VersionedState(state, stat.version)
+                    topic.damaged.discard(tp.partition)
+                    taken.add(tp)
         return taken
 
     def _say_what_was_elected(self, written: Sequence[Election]) -> None:

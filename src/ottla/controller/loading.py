@@ -1,9 +1,14 @@
-"""Reads the whole tree into a context: at a start, and whenever a write's result is not known."""
+"""Reads the tree into a context: all of it at a start, and whenever a write's result is not known; else what changed.
+
+Nodes are read some at a time, and decoded in steps: there may be ten thousands, or one of a megabyte. Whoever decides
+by what was read is one turn of the controller, and nothing else changes its context meanwhile. What changes in the tree
+meanwhile is seen by the watch that was left with the read, or by the version that a conditional write names.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -25,24 +30,28 @@ from ottla.coordination.znodes import (
     decode_broker,
     decode_config,
     decode_state,
-    decode_topic,
+    decoding_topic,
     entity_name,
     state_path,
     topic_config_path,
     topic_path,
 )
 from ottla.metadata.updates import DEFAULT_BROKER, BrokerEndpoints
-from ottla.model import BrokerId, topic_name_fault
+from ottla.model import BrokerId, TopicPartition, topic_name_fault
+from ottla.steps import Steps, in_turns, pieces
 
 log = logs.logger("controller")
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 #: Requests on their way at once, where a level of the tree is listed: all of them begin in one turn of the loop.
 _LISTED_AT_ONCE: Final = 100
-#: The same, where nodes are read with a watch on each: every one of them begins in a task of its own.
-_READ_AT_ONCE: Final = 250
+#: The same, where nodes are read: with a watch on each, every one of them begins in a task of its own.
+READ_AT_ONCE: Final = 250
 
+#: What was asked for, its path, and the node if it is there.
+_Nodes = Sequence[tuple[K, str, tuple[bytes, Stat] | None]]
 
 #: Called with each node that cannot be read. What it raises ends the loading; where it returns the node is passed over.
 OnDamage = Callable[[DamagedZnode], None]
@@ -72,17 +81,27 @@ async def load_brokers(
     """`watch` is left on the list, and on each of them."""
     names = [name for name in await children_of(coordination, BROKER_IDS, watch) if name.isdigit()]
     brokers: dict[BrokerId, BrokerEndpoints] = {}
-    for name, path, (data, stat) in await _nodes(coordination, {name: broker_path(int(name)) for name in names}, watch):
-        registration = _decoded(decode_broker, path, data, on_damage)
-        if registration is not None:
-            broker_id = BrokerId(int(name))
-            brokers[broker_id] = BrokerEndpoints(broker_id, registration.endpoints, registration.rack, stat.czxid)
+    paths = ((name, broker_path(int(name))) for name in names)
+    for some in pieces(paths, READ_AT_ONCE):
+        for name, path, (data, stat) in _there(await _nodes(coordination, some, watch)):
+            registration = _decoded(decode_broker, path, data, on_damage)
+            if registration is not None:
+                broker_id = BrokerId(int(name))
+                brokers[broker_id] = BrokerEndpoints(broker_id, registration.endpoints, registration.rack, stat.czxid)
     return brokers
 
 
 async def topic_names(coordination: Coordination, watch: Watch | None = None) -> list[str]:
-    # A name that no broker would take was put there by hand, and would become a folder's name.
-    return [name for name in await children_of(coordination, TOPICS, watch) if topic_name_fault(name) is None]
+    return await _done(_sound(await children_of(coordination, TOPICS, watch)))
+
+
+def _sound(names: Sequence[str]) -> Steps[list[str]]:
+    """A name that no broker would take was put there by hand, and would become a folder's name."""
+    found: list[str] = []
+    for piece in pieces(names):
+        found += [name for name in piece if topic_name_fault(name) is None]
+        yield
+    return found
 
 
 async def load_topics(
@@ -114,12 +133,20 @@ async def load_assignments(
 ) -> list[TopicContext]:
     """Those that there are."""
     found: list[TopicContext] = []
-    for name, path, (data, stat) in await _nodes(coordination, {name: topic_path(name) for name in names}, watch):
-        assignment = _decoded(decode_topic, path, data, on_damage)
-        if assignment is not None:
-            topic_id, replicas, adding, removing = assignment
-            found.append(TopicContext(name, topic_id, replicas, adding, removing, version=stat.version))
+    for some in pieces(((name, topic_path(name)) for name in names), READ_AT_ONCE):
+        await _done(_assignments(await _nodes(coordination, some, watch), found, on_damage))
     return found
+
+
+def _assignments(nodes: _Nodes[str], found: list[TopicContext], on_damage: OnDamage) -> Steps[None]:
+    for name, path, (data, stat) in _there(nodes):
+        try:
+            topic_id, replicas, adding, removing = yield from decoding_topic(path, data)
+        except DamagedZnode as damaged:
+            on_damage(damaged)
+        else:
+            found.append(TopicContext(name, topic_id, replicas, adding, removing, version=stat.version))
+        yield
 
 
 async def load_parts(
@@ -131,56 +158,78 @@ async def load_parts(
 ) -> None:
     """Overrides and states of topics."""
     by_name = {topic.name: topic for topic in topics}
-    configured = {name: topic_config_path(name) for name in by_name if name in config_nodes}
-    for name, path, (data, _) in await _nodes(coordination, configured):
-        configs = _decoded(decode_config, path, data, on_damage)
-        if configs is None and name in known:
-            configs = known[name].configs
-        by_name[name].configs = configs or {}
-    wanted = [(topic.name, partition) for topic in topics for partition in topic.replicas]
-    paths = [state_path(*found) for found in wanted]
-    # Most partitions of a cluster are in a handful of states: each is decoded and kept once.
+    configured = ((name, topic_config_path(name)) for name in by_name if name in config_nodes)
+    for some in pieces(configured, READ_AT_ONCE):
+        for name, path, (data, _) in _there(await _nodes(coordination, some)):
+            configs = _decoded(decode_config, path, data, on_damage)
+            if configs is None and name in known:
+                configs = known[name].configs
+            by_name[name].configs = configs or {}
+    wanted = (TopicPartition(topic.name, partition) for topic in topics for partition in topic.replicas)
     decoded: dict[bytes, LeaderAndIsr] = {}
-    for (name, partition), path, found in zip(wanted, paths, await coordination.get_many(paths), strict=True):
-        if found is None:
+    for partitions in pieces(wanted, READ_AT_ONCE):
+        for (name, partition), found in await load_states(coordination, partitions, decoded, on_damage):
+            if found is None:
+                continue
+            state, stat = found
+            if state is not None:
+                by_name[name].states[partition] = VersionedState(state, stat.version)
+                by_name[name].written[partition] = stat.mzxid
+            else:
+                by_name[name].damaged.add(partition)
+                if name in known and partition in known[name].states:
+                    by_name[name].states[partition] = known[name].states[partition]
+
+
+async def load_states(
+    coordination: Coordination,
+    partitions: Sequence[TopicPartition],
+    decoded: dict[bytes, LeaderAndIsr],
+    on_damage: OnDamage,
+) -> list[tuple[TopicPartition, tuple[LeaderAndIsr | None, Stat] | None]]:
+    """Of READ_AT_ONCE partitions at the most. None: it is not there; one that cannot be read is None beside its Stat.
+
+    Most partitions of a cluster are in a handful of states: each is `decoded` and kept once.
+    """
+    states: list[tuple[TopicPartition, tuple[LeaderAndIsr | None, Stat] | None]] = []
+    for tp, path, node in await _nodes(coordination, [(tp, state_path(*tp)) for tp in partitions]):
+        if node is None:
+            states.append((tp, None))
             continue
-        data, stat = found
+        data, stat = node
         state = decoded.get(data) or _decoded(decode_state, path, data, on_damage)
         if state is not None:
             decoded[data] = state
-            by_name[name].states[partition] = VersionedState(state, stat.version)
-            by_name[name].written[partition] = stat.mzxid
-        else:
-            by_name[name].damaged.add(partition)
-            if name in known and partition in known[name].states:
-                by_name[name].states[partition] = known[name].states[partition]
+        states.append((tp, (state, stat)))
+    return states
 
 
 async def load_topic_configs(coordination: Coordination, on_damage: OnDamage = refuse) -> dict[str, dict[str, str]]:
     """Of all topics that have a node for them."""
     names = [name for name in await children_of(coordination, TOPIC_CONFIGS) if topic_name_fault(name) is None]
-    return await _load_configs(coordination, {name: topic_config_path(name) for name in names}, on_damage)
+    return await _load_configs(coordination, ((name, topic_config_path(name)) for name in names), on_damage)
 
 
 async def load_broker_configs(coordination: Coordination, on_damage: OnDamage = refuse) -> dict[str, dict[str, str]]:
     names = await children_of(coordination, BROKER_CONFIGS)
-    paths = {name: broker_config_path(name) for name in names if name.isdigit() or name == DEFAULT_BROKER}
+    paths = ((name, broker_config_path(name)) for name in names if name.isdigit() or name == DEFAULT_BROKER)
     return await _load_configs(coordination, paths, on_damage)
 
 
 async def load_group_configs(coordination: Coordination, on_damage: OnDamage = refuse) -> dict[str, dict[str, str]]:
-    paths = {name: f"{GROUP_CONFIGS}/{name}" for name in await children_of(coordination, GROUP_CONFIGS)}
-    found = await _load_configs(coordination, paths, on_damage)
+    names = await children_of(coordination, GROUP_CONFIGS)
+    found = await _load_configs(coordination, ((name, f"{GROUP_CONFIGS}/{name}") for name in names), on_damage)
     return {entity_name(name): configs for name, configs in found.items()}
 
 
 async def _load_configs(
-    coordination: Coordination, paths: Mapping[str, str], on_damage: OnDamage
+    coordination: Coordination, paths: Iterable[tuple[str, str]], on_damage: OnDamage
 ) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
-    for name, path, (data, _) in await _nodes(coordination, paths):
-        # There is a node, whatever it says.
-        found[name] = _decoded(decode_config, path, data, on_damage) or {}
+    for some in pieces(paths, READ_AT_ONCE):
+        for name, path, (data, _) in _there(await _nodes(coordination, some)):
+            # There is a node, whatever it says.
+            found[name] = _decoded(decode_config, path, data, on_damage) or {}
     return found
 
 
@@ -210,13 +259,27 @@ async def children_of(coordination: Coordination, path: str, watch: Watch | None
                 return []
 
 
-async def _nodes(
-    coordination: Coordination, paths: Mapping[str, str], watch: Watch | None = None
-) -> Iterable[tuple[str, str, tuple[bytes, Stat]]]:
-    """(name, path, node) of those that are there."""
-    wanted = list(paths.values())
-    found = await (coordination.get_many(wanted) if watch is None else _watched(coordination, wanted, watch))
-    return [(name, path, node) for (name, path), node in zip(paths.items(), found, strict=True) if node is not None]
+async def _done(steps: Steps[T]) -> T:
+    loop = asyncio.get_running_loop()
+    return await in_turns(steps, lambda: int(loop.time() * 1000))
+
+
+async def _nodes(coordination: Coordination, paths: Sequence[tuple[K, str]], watch: Watch | None = None) -> _Nodes[K]:
+    """Each in its order. Others have their turn meanwhile."""
+    wanted = [path for _, path in paths]
+    if watch is not None:
+        found = await _watched(coordination, wanted, watch)
+    else:
+        found = await coordination.get_many(wanted)
+        # A tree in this process may have answered at once.
+        await asyncio.sleep(0)
+    return [(key, path, node) for (key, path), node in zip(paths, found, strict=True)]
+
+
+def _there(nodes: _Nodes[K]) -> Iterator[tuple[K, str, tuple[bytes, Stat]]]:
+    for key, path, node in nodes:
+        if node is not None:
+            yield key, path, node
 
 
 async def _watched(coordination: Coordination, paths: Sequence[str], watch: Watch) -> list[tuple[bytes, Stat] | None]:
@@ -228,7 +291,4 @@ async def _watched(coordination: Coordination, paths: Sequence[str], watch: Watc
         except NoNode:
             return None
 
-    found: list[tuple[bytes, Stat] | None] = []
-    for start in range(0, len(paths), _READ_AT_ONCE):
-        found += await asyncio.gather(*map(one, paths[start : start + _READ_AT_ONCE]))
-    return found
+    return await asyncio.gather(*map(one, paths))

@@ -17,6 +17,7 @@ from ottla.coordination.znode_json import (
     DamagedZnode,
     broker_ids,
     decode_object,
+    decoding_object,
     encode_object,
     integer,
     require,
@@ -192,6 +193,8 @@ def _endpoint(text: str, protocols: Mapping[str, str]) -> Endpoint:
 
 # /brokers/topics/<topic>
 
+_PARTITION_MAPS: Final = ("partitions", "adding_replicas", "removing_replicas")
+
 
 class TopicAssignment(NamedTuple):
     #: ZERO_TOPIC_ID in a topic that was made before there were ids.
@@ -218,17 +221,21 @@ def encoding_topic(assignment: TopicAssignment) -> Steps[bytes]:
 
 
 def decode_topic(path: str, data: bytes) -> TopicAssignment:
-    value = decode_object(path, data)
+    return at_once(decoding_topic(path, data))
+
+
+def decoding_topic(path: str, data: bytes) -> Steps[TopicAssignment]:
+    """The same in steps."""
+    value = yield from decoding_object(path, data, _PARTITION_MAPS)
     try:
         text = value.get("topic_id")
-        return TopicAssignment(
-            ZERO_TOPIC_ID if text is None else topic_id_from_text(text_of(text)),
-            _partition_map(value["partitions"]),
-            _partition_map(value.get("adding_replicas", {})),
-            _partition_map(value.get("removing_replicas", {})),
-        )
+        replicas = yield from _partition_map(value["partitions"])
+        adding = yield from _partition_map(value.get("adding_replicas", {}))
+        removing = yield from _partition_map(value.get("removing_replicas", {}))
+        topic_id = ZERO_TOPIC_ID if text is None else topic_id_from_text(text_of(text))
     except FAULTS as fault:
         raise DamagedZnode(path, words(fault)) from fault
+    return TopicAssignment(topic_id, replicas, adding, removing)
 
 
 def _keyed(partitions: Mapping[int, Sequence[int]]) -> Steps[str]:
@@ -239,13 +246,20 @@ def _keyed(partitions: Mapping[int, Sequence[int]]) -> Steps[str]:
     return f"{{{','.join(texts)}}}"
 
 
-def _partition_map(value: Mapping[str, Any]) -> dict[int, tuple[BrokerId, ...]]:
-    if value == {}:
-        return {}
-    found = {int(partition): broker_ids(replicas) for partition, replicas in value.items()}
-    if any(partition < 0 for partition in found):
-        raise ValueError("a partition is numbered below zero")
-    return dict(sorted(found.items()))
+def _partition_map(value: Mapping[str, Any]) -> Steps[dict[int, tuple[BrokerId, ...]]]:
+    found: dict[int, tuple[BrokerId, ...]] = {}
+    highest, in_order = -1, True
+    for piece in pieces(value.items()):
+        for text, replicas in piece:
+            partition = int(text)
+            require(partition >= 0, "a partition is numbered below zero")
+            found[partition] = broker_ids(replicas)
+            in_order = in_order and partition > highest
+            highest = partition
+        if len(value) > len(piece):
+            yield
+    # Kafka writes them in the order of a hash table.
+    return found if in_order else {partition: found[partition] for partition in sorted(found)}
 
 
 # /brokers/topics/<topic>/partitions/<partition>/state

@@ -205,6 +205,55 @@ def test_what_work_had_gathered_when_it_failed_is_freed_some_at_a_time(room: Roo
     assert most <= many // 4
 
 
+@pytest.mark.parametrize("ends", ["fails", "is given up"])
+def test_messages_of_which_only_a_part_was_decoded_are_freed(room: Room, ends: str) -> None:
+    """Of a request that is refused in the midst of its elements: the message has no field of them yet."""
+
+    def decoding() -> Steps[None]:
+        message = object.__new__(OffsetFetchRequest)
+        elements = [object.__new__(OffsetFetchRequestGroup) for _ in range(1_000)]
+        yield from counting(50, [])
+        if ends == "fails":
+            raise DecodeError("planted")
+        while elements or message:
+            yield
+
+    async def scenario() -> None:
+        job = room.begin(decoding())
+        await asyncio.sleep(0)
+        if ends != "fails":
+            room.turns.give_up(job)
+        await room.idle()
+
+    asyncio.run(scenario())
+    assert [str(each) for each in room.failed] == (["planted"] if ends == "fails" else [])
+
+
+def test_a_fault_of_freeing_ends_that(room: Room, capfd: pytest.CaptureFixture[str]) -> None:
+    class Broken(OffsetFetchRequestGroup):
+        __slots__ = ()
+
+        def __getattribute__(self, name: str) -> Any:
+            raise ValueError("planted in a part")
+
+    Broken.__slots__ = OffsetFetchRequestGroup.__slots__
+
+    def gathered() -> Steps[None]:
+        parts = [Broken(group_id="g") for _ in range(1_000)]
+        yield from counting(50, [])
+        raise DecodeError(f"planted beside {len(parts)}")
+
+    async def scenario() -> None:
+        room.begin(gathered())
+        room.begin(counting(500, [], "whole"))
+        await room.idle()
+
+    asyncio.run(scenario())
+    assert [str(each) for each in room.failed] == ["planted beside 1000"]
+    assert room.ended == ["whole"]
+    assert "planted in a part" in capfd.readouterr().err
+
+
 def test_a_fault_of_whoever_takes_the_result(room: Room) -> None:
     def refuse(_: Any) -> None:
         raise ValueError("planted")

@@ -44,6 +44,7 @@ from ottla.coordination.znodes import (
     topic_path,
 )
 from ottla.model import ZERO_TOPIC_ID
+from ottla.steps import Steps, pieces
 
 T = TypeVar("T")
 
@@ -90,23 +91,7 @@ class TreeTurns:
 
     async def _take(self, found: Sequence[TopicContext]) -> None:
         core, context = self._core, self._core.context
-        new: list[TopicContext] = []
-        nameless: list[TopicContext] = []
-        grown: list[tuple[TopicContext, list[int]]] = []
-        for topic in found:
-            known = context.topics.get(topic.name)
-            if known is not None and topic.id not in (known.id, ZERO_TOPIC_ID):
-                self._lose([topic.name])
-                known = None
-            if known is None:
-                new.append(topic)
-            elif topic.version > known.version and topic.name not in context.deleting:
-                added = self._grown(known, topic)
-                if added:
-                    grown.append((known, added))
-                if topic.id == ZERO_TOPIC_ID:
-                    # Written by a tool that knows of no ids.
-                    nameless.append(known)
+        new, nameless, grown = await core.do(self._matched(found))
         if new:
             config_nodes = set(await children_of(core.coordination, TOPIC_CONFIGS))
             await load_parts(core.coordination, new, config_nodes, leave_alone)
@@ -121,13 +106,51 @@ class TreeTurns:
         if new or grown:
             await self._creations.found([*((topic, list(topic.replicas)) for topic in new), *grown])
 
-    def _grown(self, known: TopicContext, found: TopicContext) -> list[int]:
+    def _matched(
+        self, found: Sequence[TopicContext]
+    ) -> Steps[tuple[list[TopicContext], list[TopicContext], list[tuple[TopicContext, list[int]]]]]:
+        """Takes over what has grown, and forgets what was made again.
+
+        Returns topics that are new, those that were written by a tool that knows of no ids, and those that have grown,
+        with the partitions that they have gained.
+        """
+        context = self._core.context
+        new: list[TopicContext] = []
+        nameless: list[TopicContext] = []
+        grown: list[tuple[TopicContext, list[int]]] = []
+        for topic in found:
+            known = context.topics.get(topic.name)
+            if known is not None and topic.id not in (known.id, ZERO_TOPIC_ID):
+                self._lose([topic.name])
+                known = None
+            if known is None:
+                new.append(topic)
+            elif topic.version > known.version and topic.name not in context.deleting:
+                added = yield from self._grown(known, topic)
+                if added:
+                    grown.append((known, added))
+                if topic.id == ZERO_TOPIC_ID:
+                    nameless.append(known)
+            yield
+        return new, nameless, grown
+
+    def _grown(self, known: TopicContext, found: TopicContext) -> Steps[list[int]]:
         """Takes over the partitions that were added to a topic."""
-        added = [number for number in found.replicas if number not in known.replicas]
-        if any(known.replicas[number] != found.replicas.get(number) for number in known.replicas):
-            log.error("assignments of partitions were changed by hand: they are left as they were", topic=known.name)
+        added: list[int] = []
+        for piece in pieces(found.replicas):
+            added += [number for number in piece if number not in known.replicas]
+            yield
+        for held in pieces(known.replicas.items()):
+            if any(found.replicas.get(number) != replicas for number, replicas in held):
+                log.error(
+                    "assignments of partitions were changed by hand: they are left as they were", topic=known.name
+                )
+                break
+            yield
         known.version = found.version
-        known.replicas |= {number: found.replicas[number] for number in added}
+        for piece in pieces(added):
+            known.replicas |= {number: found.replicas[number] for number in piece}
+            yield
         return added
 
     def _lose(self, names: Sequence[str]) -> None:

@@ -57,7 +57,7 @@ class Parts:
             else:
                 before = structure
                 for name in type(structure).__slots__:
-                    value = getattr(structure, name)
+                    value = getattr(structure, name, None)  # decoding may have ended before that field
                     if isinstance(value, Structure):
                         structures.append(value)
                     elif type(value) is list and value:

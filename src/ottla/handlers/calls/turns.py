@@ -13,7 +13,6 @@ What the controller announces stands in neither: it has all turns until it has e
 from __future__ import annotations
 
 import asyncio
-import gc
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator
@@ -23,7 +22,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from ottla import logs
 from ottla.handlers.calls.letting_go import Parts, held_by, kept_by
 from ottla.ports import Clock
-from ottla.steps import Steps
+from ottla.steps import Steps, give_to_collector, keep_from_collector
 
 log_event = logs.logger("handlers")
 
@@ -190,7 +189,7 @@ class Turns:
     def _free(self, line: Line, held: list[Any]) -> None:
         """In the place of the work that has held it."""
         if held:
-            line.begun[Job(line, _freed(Parts(*held)), _nothing, _nothing)] = None
+            line.begun[Job(line, _freed(Parts(*held)), _nothing, _not_freed)] = None
             self._wake_soon()
 
     async def to_end(self, steps: PausingSteps[T], *, is_first: bool = False) -> T:
@@ -238,12 +237,10 @@ class Turns:
 
     def _wake_or_rest(self) -> None:
         if self._small.begun or self._large.begun or self._first.begun:
-            # The collector of garbage would look through what long work holds, some hundred thousand objects, in a
-            # pause of its own: it is kept from it. That takes no time, and what the work lets go of is freed as ever.
-            gc.freeze()
+            keep_from_collector()
             self._wake_soon()
         else:
-            gc.unfreeze()
+            give_to_collector()
 
     def _take(self, job: Job, found: JobResult | Pause | None) -> None:
         if job.over:
@@ -258,7 +255,8 @@ class Turns:
             found.wait(partial(self._resume, job))
 
     def _fail(self, job: Job, fault: Exception) -> None:
-        self._free(job.line, kept_by(fault))
+        if job.failed is not _not_freed:  # or that would be freed in its turn, and fail again
+            self._free(job.line, kept_by(fault))
         self._end(job)
         try:
             job.steps.close()
@@ -288,6 +286,11 @@ def _freed(parts: Parts) -> Steps[None]:
 
 def _nothing(result: object) -> None:
     """Nobody waits for it."""
+
+
+def _not_freed(fault: Exception) -> None:
+    """All that is left of it goes at once, with the fault."""
+    log_event.error("what long work has gathered could not be freed in turns", error=repr(fault))
 
 
 def _settle(future: asyncio.Future[Any], settle: Callable[[Any], None], result: Any) -> None:
