@@ -290,9 +290,9 @@ class LogDirectories(ReplicaFolders):
         if home is None:
             return  # its directory has failed meanwhile
         with self._device(home):
-            write = home.lowering(partition, offset)
-            if write is not None:
-                yield write.run
+            lowered = home.lowering(partition, offset)
+            if lowered is not None:
+                yield lowered
 
     def prepare_close(self) -> list[LastFlush]:
         """What `close` would flush one after the other: workers may `run` it side by side before, and then `settle`."""
