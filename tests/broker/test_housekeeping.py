@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from tests.replication.roles_world import DIRECTORIES, RolesWorld
+from tests.storage.at_once import write_checkpoints
+from tests.storage.log_world import append
 
 from ottla.broker.housekeeping import Housekeeping
 from ottla.config import Config
 from ottla.config.live import LiveConfig
 from ottla.config.log import LogConfig
+from ottla.model import ErrorCode
 from ottla.replication.replicas import Replicas
 from ottla.storage.directories.removal import FolderRemoval
+from ottla.storage.formats import offset_checkpoint
 from ottla.storage.log.log import Log
 
 PROPERTIES = {
@@ -165,3 +170,28 @@ def test_folders_go_after_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     world.ports.loop.run_until_complete(remove())
     world.run(30)
     assert not any(world.ports.disk.exists(folder) for folder in folders)
+
+
+def test_a_folder_keeps_its_name_while_there_is_no_room_to_forget_it() -> None:
+    """Its files make room. Without the name a start would miss the partition, and refuse a later one of that name."""
+    world = KeepingWorld()
+    disk, tp = world.ports.disk, world.leader.tp
+    append(world.leader.log, b"a", b"b", epoch=1)
+    home = world.replicas.directories.directory_of(tp)
+    assert home is not None
+    write_checkpoints(world.replicas.directories, {tp: 2})
+    assert world.replicas.stop(tp, delete=True) == ErrorCode.NONE
+    [removal] = world.removed
+    disk.fail("append", "*.tmp", errno.ENOSPC)
+
+    async def remove() -> None:
+        world.keeping.remove_folder_later(removal)
+
+    world.ports.loop.run_until_complete(remove())
+    world.run(30)
+    assert disk.names(removal.path) == []
+    assert tp in offset_checkpoint.read(disk, f"{home}/{offset_checkpoint.HIGH_WATERMARKS}")
+    disk.stop_failing()
+    world.run(30)
+    assert not disk.exists(removal.path)
+    assert tp not in offset_checkpoint.read(disk, f"{home}/{offset_checkpoint.HIGH_WATERMARKS}")

@@ -209,6 +209,18 @@ def test_remove_tree_takes_everything_below(world: World) -> None:
     assert disk.names(world.folder) == []
 
 
+def test_remove_files_leaves_the_folder_and_those_in_it(world: World) -> None:
+    disk = world.ports.disk
+    disk.make_directory(world.folder + "/t/inner")
+    for name in ("t/a", "t/b", "t/inner/a"):
+        disk.open(f"{world.folder}/{name}", create=True).close()
+    disk.remove_files(world.folder + "/t")
+    assert disk.names(world.folder + "/t") == ["inner"]
+    assert disk.names(world.folder + "/t/inner") == ["a"]
+    with pytest.raises(FileNotFoundError):
+        disk.remove_files(world.folder + "/gone")
+
+
 def test_lease_outlives_close(world: World) -> None:
     file = world.ports.disk.open(world.folder + "/log", create=True)
     file.append([b"abc"])

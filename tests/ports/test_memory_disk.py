@@ -453,6 +453,7 @@ def test_failed_append_may_have_written_some() -> None:
         ("rename", lambda disk: disk.rename("/data/log", "/data/new")),
         ("remove", lambda disk: disk.remove("/data/log")),
         ("remove_tree", lambda disk: disk.remove_tree("/data")),
+        ("remove_files", lambda disk: disk.remove_files("/data")),
         ("make_directory", lambda disk: disk.make_directory("/data/new")),
         ("sync_directory", lambda disk: disk.sync_directory("/data")),
         ("names", lambda disk: disk.names("/data")),

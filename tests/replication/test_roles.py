@@ -143,6 +143,17 @@ def test_a_directory_that_fails_takes_both_kinds_of_role_with_it() -> None:
         assert world.role(epoch=2, leader=leads, replicas=BOTH, is_new=False) == ErrorCode.KAFKA_STORAGE_ERROR
 
 
+def test_a_failed_directory_keeps_no_later_topic_of_the_name_from_its_role() -> None:
+    world = RolesWorld()
+    world.role(epoch=1)
+    world.replicas.fail_directory_of(TP, "worn out")
+    assert world.replicas.stop(TP, delete=True) == ErrorCode.NONE
+    assert world.role(epoch=0) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert world.role(epoch=0, topic_id=bytes([9] * 16)) == ErrorCode.NONE
+    assert world.leader.log.end_offset == 0
+    assert world.replicas.directories.directory_of(TP) == DIRECTORIES[1]
+
+
 def lost_records(lost: str) -> RolesWorld:
     """Three records were checkpointed, and the partition's folder is gone, or the end of its log."""
     world = RolesWorld()

@@ -33,7 +33,7 @@ from ottla.handlers.produce.handler import ProduceHandler
 from ottla.metadata import Endpoint, MetadataCache, MetadataUpdate
 from ottla.metadata.history import PartitionHistory
 from ottla.metrics import Registry
-from ottla.model import BrokerId
+from ottla.model import BrokerId, TopicPartition
 from ottla.native import compiled_run
 from ottla.ports import Ports
 from ottla.replication.fetching.fetchers import Fetchers
@@ -270,6 +270,10 @@ class Broker:
             found = known.topics.get(topic)
             return None if found is None else found.id
 
+        def holds(partition: TopicPartition) -> bool:
+            found = known.topics.get(partition.topic)
+            return found is not None and self.broker_id in found.replicas.get(partition.partition, ())
+
         return LogDirectories.open(
             self.ports.disk,
             self.config.storage.log_dirs,
@@ -277,6 +281,7 @@ class Broker:
             cluster_id=cluster,
             config_for=config_for,
             topic_id_for=topic_id_for,
+            holds=holds,
             now_ms=self.ports.clock.wall_ms(),
             entropy=self.ports.entropy,
             on_event=_log_directory_event,

@@ -4,6 +4,7 @@ Which it is may change at any time. A request whose controller has moved is made
 
     answered NOT_CONTROLLER, or never sent      again, to the broker that is the controller by then
     sent, and the link lost                     again where a second time does no harm; else REQUEST_TIMED_OUT
+    begun, and the controller was replaced      REQUEST_TIMED_OUT, as the controller says itself
 
 since nobody knows then whether topics were created, deleted or grown: a second CreateTopics would be answered that they
 exist, and a second DeleteTopics might delete what was created meanwhile. Settings, elections, reassignments, ISRs and

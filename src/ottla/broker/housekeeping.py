@@ -22,7 +22,7 @@ from ottla.replication.replicas import Replicas
 from ottla.replication.watermarks import CurrentWatermarks
 from ottla.steps import DiskSteps, Steps, Work, done_at_once, in_turns, pieces
 from ottla.storage.directories.checkpoints import CheckpointWrite
-from ottla.storage.directories.removal import FolderRemoval
+from ottla.storage.directories.removal import FolderEmptying, FolderRemoval
 from ottla.storage.errors import RollDue, StorageFault, passes
 from ottla.storage.log.log import Log
 from ottla.storage.log.retention import EXPIRED_AT_ONCE
@@ -31,7 +31,8 @@ log_event = logs.logger("server")
 
 #: The first retention after a start waits this long, as Kafka's does.
 _FIRST_DELAY_MS_MAX: Final = 30_000
-#: After this, files that could not be removed for want of a descriptor, or for a fault of ours, are tried again.
+#: After this, files that could not be removed for want of a descriptor, or for a fault of ours, are tried again, and
+#: folders whose names wait for room in the checkpoints.
 _REMOVED_AGAIN_MS: Final = 10_000
 #: How often logs are tried again that a full disk had no room for.
 _MISSING_LOGS_INTERVAL_MS: Final = 2_000
@@ -54,6 +55,8 @@ class Housekeeping:
         self._written: dict[str, Offsets] = {}
         #: Folders that go with the next write of the checkpoints.
         self._folders: list[FolderRemoval] = []
+        #: Those that a full disk has kept from being forgotten.
+        self._kept_folders: list[FolderRemoval] = []
         self._closed = False
 
     def start(self) -> None:
@@ -164,13 +167,30 @@ class Housekeeping:
         self._run("folders", job(), partial(self._remove_folders_later, folders, _REMOVED_AGAIN_MS), is_ended=True)
 
     def _remove_folders(self, folders: list[FolderRemoval]) -> DiskSteps[None]:
-        """Takes them from the end of the list."""
-        forgotten = yield from self._write_checkpoints()
+        """Takes them from the end of the list.
+
+        Where there is no room to forget them their files go, which makes room. Their names say until then that they
+        were given up.
+        """
+        written = yield from self._write_checkpoints()
         while folders:
             removal = folders.pop()
-            if removal.directory in forgotten:
+            is_forgotten = written.get(removal.directory)
+            if is_forgotten:
                 self.remove_later(removal, removal.directory, 0)
+            elif is_forgotten is not None:
+                self.remove_later(FolderEmptying(removal), removal.directory, 0)
+                self._keep_folder(removal)
             yield None
+
+    def _keep_folder(self, removal: FolderRemoval) -> None:
+        if not self._kept_folders:
+            self._timers["kept folders"] = self._later(_REMOVED_AGAIN_MS, self._remove_kept)
+        self._kept_folders.append(removal)
+
+    def _remove_kept(self) -> None:
+        kept, self._kept_folders = self._kept_folders, []
+        self._remove_folders_later(kept, 0)
 
     def remove_later(self, removal: Removable, log_directory: str, delay_ms: int) -> None:
         """Removes files in a worker after a delay, in which readers that hold them may finish."""
@@ -309,25 +329,25 @@ class Housekeeping:
             self._written[kind] = offsets
             yield from self._write_checkpoints()
 
-    def _write_checkpoints(self) -> DiskSteps[set[str]]:
-        """Returns the directories that go on: those where it was written, or where there was no room for it."""
+    def _write_checkpoints(self) -> DiskSteps[dict[str, bool]]:
+        """Returns the directories that go on, each with whether it was written: there may have been no room for it."""
         writes = yield from self._replicas.directories.checkpointing(self._watermarks)
-        going_on = set()
+        going_on: dict[str, bool] = {}
         for write in writes:
             try:
                 yield write.run
             except OSError as error:
-                if not self._is_survived(write, error):
-                    continue
-            going_on.add(write.directory)
+                if self._is_survived(write, error):
+                    going_on[write.directory] = False
+            else:
+                going_on[write.directory] = True
         return going_on
 
     def _is_survived(self, write: CheckpointWrite, error: OSError) -> bool:
         if not passes(error):
             self._replicas.fail_directory(write.directory, f"a checkpoint could not be written: {error}")
             return False
-        # What is removed makes room, and the old one still holds. It is due again at the next interval, whether
-        # anything changes or not.
+        # The old one still holds. It is due again at the next interval, whether anything changes or not.
         self._written.clear()
         log_event.warning_limited("a checkpoint has to wait", directory=write.directory, reason=error)
         return True

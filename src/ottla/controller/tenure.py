@@ -2,8 +2,8 @@
 
 A request is a turn, which decides and writes, and often something that goes on behind it: topics are made, or deleted,
 by brokers. The request is answered when that has ended too, and meanwhile others have their turns. What cannot be known
-after a failed write is read again. A tenure that has ended announces nothing more, and answers NOT_CONTROLLER: the next
-one, here or elsewhere, goes on from the tree alone.
+after a failed write is read again. A tenure that has ended announces nothing more, and answers NOT_CONTROLLER to
+what it has not begun: the next one, here or elsewhere, goes on from the tree alone.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ T = TypeVar("T")
 _AGAIN_S: Final = 5.0
 #: Between the claim and the first look at who leads what: Kafka's.
 _FIRST_REBALANCE_S: Final = 5.0
+_GOES_ON: Final = "This broker is no longer the controller: the change goes on under the next one."
 
 
 class Tenure:
@@ -139,7 +140,7 @@ class Tenure:
         self.lost = why
         log.error("this broker is no longer the controller", why=why)
         self.announcer.drop()
-        self._give_up(Refusal(ErrorCode.NOT_CONTROLLER, why))
+        self._give_up()
         self._on_end()
 
     async def stop(self) -> None:
@@ -147,16 +148,20 @@ class Tenure:
         await self.events.stop()
         if self.lost is None:
             self.lost = "The controller is stopping."
-            self._give_up(Refusal(ErrorCode.NOT_CONTROLLER, self.lost))
+            self._give_up()
         await self.announcer.close(self._settings.broker_id)
 
-    def _give_up(self, fault: Refusal) -> None:
-        """Answers all that wait behind their turns, and tries nothing again."""
+    def _give_up(self) -> None:
+        """Answers all that wait behind their turns, and tries nothing again.
+
+        What these asked for is in the tree, and the next controller goes on with it. Not NOT_CONTROLLER: that says that
+        nothing was done, and a request that is made again then is refused, or done to a later topic of that name.
+        """
         for timer in (self._again, self._rebalance):
             if timer is not None:
                 timer.cancel()
         self._again = self._rebalance = None
-        self._answer_all(fault)
+        self._answer_all(Refusal(ErrorCode.REQUEST_TIMED_OUT, _GOES_ON))
 
     def _answer_all(self, fault: Refusal) -> None:
         self.creations.give_up(fault)

@@ -69,11 +69,8 @@ class MissingReplicas:
                 # Whoever is in sync might be elected next, with nothing.
                 directories.give_up_lost(tp)
             if self._broker_id in state.replicas and directories.get(tp) is None:
-                if tp in directories.offline:
-                    self._went_offline(tp, directories.offline[tp])
-                else:
-                    config = configs.get(tp.topic) or configs.setdefault(tp.topic, config_for(tp.topic))
-                    missing[state.is_new].append(NewReplica(tp, state.topic_id, config))
+                config = configs.get(tp.topic) or configs.setdefault(tp.topic, config_for(tp.topic))
+                missing[state.is_new].append(NewReplica(tp, state.topic_id, config))
             yield None
         for is_new, replicas in missing.items():
             if not replicas:

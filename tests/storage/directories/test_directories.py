@@ -38,6 +38,8 @@ from ottla.storage.formats import offset_checkpoint
 from ottla.storage.formats.names import FolderKind, parse_folder
 
 OTHER = TopicPartition("payments", 3)
+#: Of the next topic that has the name.
+LATER_ID = bytes([9] * 16)
 
 
 def create(directories, partition=TP, topic_id=TOPIC_ID, **options):
@@ -565,6 +567,54 @@ def test_a_folder_of_an_unknown_topic_is_not_missed(filled):
     assert filled.open().offline == {}
 
 
+def test_what_is_missed_is_of_one_topic(filled):
+    filled.disk.remove_tree(f"{A}/orders-0")
+    filled.topic_ids["orders"] = TOPIC_ID
+    directories = filled.open()
+    with pytest.raises(PartitionOffline):
+        create(directories)
+    # Nothing of a later topic with the name was ever here.
+    log = create(directories, topic_id=LATER_ID, is_new=False)
+    assert directories.offline == {}
+    assert "of an earlier topic" in filled.said(Severity.WARNING)[0]
+    append(log, 2, word="new")
+    filled.topic_ids["orders"] = LATER_ID
+    filled.kill()
+    directories = filled.open()
+    assert directories.offline == {}
+    assert values(directories.get(TP)) == expected(0, 2, "new")
+
+
+def test_a_partition_that_is_to_be_elsewhere_is_not_missed(filled):
+    """Where the topic of that name was made anew while the broker was away, it may not have such a partition yet."""
+    filled.disk.remove_tree(f"{A}/orders-0")
+    filled.topic_ids["orders"] = LATER_ID
+    directories = filled.open(holds=lambda tp: tp != TP)
+    assert directories.offline == {}
+    append(create(directories, topic_id=LATER_ID), 2, word="new")
+    filled.kill()
+    assert values(filled.open().get(TP)) == expected(0, 2, "new")
+
+
+def test_what_is_damaged_is_of_one_topic(filled):
+    filled.disk.remove(f"{A}/orders-0/{'0' * 20}.log")
+    filled.topic_ids["orders"] = TOPIC_ID
+    directories = filled.open()
+    with pytest.raises(PartitionOffline):
+        create(directories)
+    assert create(directories, topic_id=LATER_ID).end_offset == 0
+    assert directories.offline == {}
+    assert sum("-stray" in name for name in filled.disk.names(A)) == 1
+
+
+def test_a_topic_without_an_id_is_taken_for_the_one_that_is_missed(filled):
+    filled.disk.remove_tree(f"{A}/orders-0")
+    filled.topic_ids["orders"] = TOPIC_ID
+    directories = filled.open()
+    with pytest.raises(PartitionOffline):
+        create(directories, topic_id=bytes(16))
+
+
 def test_a_damaged_partition_can_be_set_aside_and_made_anew(filled):
     filled.disk.rename(f"{A}/orders-0/{'0' * 20}.log", "/data/kept")
     directories = filled.open()
@@ -680,6 +730,18 @@ def test_a_failed_directory_takes_its_partitions_offline(world):
     assert statuses[0].replicas == []
     directories.close({})
     assert not world.disk.exists(f"{A}/.kafka_cleanshutdown")
+
+
+def test_a_later_topic_is_made_beside_a_directory_that_failed(world):
+    directories = world.open()
+    create(directories)
+    directories.fail_directory(A, "a sync failed")
+    assert directories.delete(TP) == []
+    with pytest.raises(PartitionOffline, match="a sync failed"):
+        create(directories)
+    create(directories, topic_id=LATER_ID)
+    assert directories.directory_of(TP) == B
+    assert directories.offline == {}
 
 
 def test_a_checkpoint_that_cannot_be_written_fails_its_directory(world):

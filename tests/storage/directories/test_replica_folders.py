@@ -19,6 +19,7 @@ from ottla.storage.directories.errors import DirectoryOffline, PartitionOffline
 from ottla.storage.directories.folder_batches import FOLDERS_A_BATCH
 from ottla.storage.directories.placing import NewReplica
 from ottla.storage.errors import StorageFault
+from ottla.storage.formats import offset_checkpoint
 
 
 class CountingDisk:
@@ -253,3 +254,50 @@ def test_a_checkpoint_in_steps_loses_to_what_is_lowered_meanwhile(world):
     append(log, 5, word="new")
     world.kill()
     assert values(world.open().get(TP)) == expected(0, 10) + expected(10, 15, "new")
+
+
+@pytest.fixture
+def two_logs() -> tuple[World, LogDirectories]:
+    """TP and another partition in one directory, 30 records each; what is checkpointed of both are the first 20."""
+    world = World(paths=(A,))
+    directories = world.open()
+    create(directories, 2)
+    for marks in (20, 30):
+        for log in directories.logs.values():
+            append(log, marks - log.end_offset)
+            flush(log)
+        if marks == 20:
+            write_checkpoints(directories, dict.fromkeys(directories.logs, marks))
+    return world, directories
+
+
+def checkpointed(world: World) -> dict[TopicPartition, int]:
+    return dict(offset_checkpoint.read(world.disk, f"{A}/{offset_checkpoint.RECOVERY_POINTS}"))
+
+
+def test_what_is_lowered_brings_nothing_back_that_was_deleted(two_logs):
+    world, directories = two_logs
+    gone, left = sorted(directories.logs)
+    directories.delete(gone)
+    [write] = prepare_checkpoints(directories, {})
+    # A cut of the other one comes in between: it is no reason to leave the folder's name in the file.
+    lower(directories, left, 10)
+    write.run()
+    assert checkpointed(world) == {left: 10}
+
+
+def test_a_write_under_way_does_not_raise_what_is_lowered(two_logs):
+    world, directories = two_logs
+    [write] = prepare_checkpoints(directories, {})
+    # The file has 20, and the write will have 30.
+    lower(directories, TP, 25)
+    write.run()
+    assert checkpointed(world)[TP] == 25
+
+
+def test_what_was_lowered_may_rise_again(two_logs):
+    world, directories = two_logs
+    lower(directories, TP, 10)
+    assert checkpointed(world)[TP] == 10
+    write_checkpoints(directories, {})
+    assert checkpointed(world)[TP] == 30

@@ -11,6 +11,7 @@ import pytest
 from tests.testing.sim.one_broker import TP, OneBroker
 
 from ottla.model import ErrorCode, TopicPartition
+from ottla.storage.formats import offset_checkpoint
 from ottla.testing.sim.reader import ReadFault, read_all
 
 OTHER = TopicPartition("t", 1)
@@ -139,6 +140,23 @@ async def _lose(one: OneBroker, what: str, *, clean: bool) -> None:
     await one.check([OTHER])
     assert await one.produce(TP) == ErrorCode.NONE
     assert len(await read_all(one.client, TP)) == 1
+
+
+def test_what_the_checkpoints_have_of_an_earlier_topic_keeps_no_topic_from_growing() -> None:
+    """The topic of that name had a partition more, and the broker was away when the next one was made."""
+    with OneBroker(1, PROPERTIES) as one:
+        one.run(_grow_into_checkpoint(one))
+
+
+async def _grow_into_checkpoint(one: OneBroker) -> None:
+    await filled(one)
+    path, grown = f"/data/a/{offset_checkpoint.RECOVERY_POINTS}", TopicPartition("t", 2)
+    offset_checkpoint.write(one.disk, path, {**offset_checkpoint.read(one.disk, path), grown: 10})
+    await one.broker.started()
+    assert await one.create_partitions("t", 3) == ErrorCode.NONE
+    await one.must_produce(grown)
+    await one.restart(power=False)
+    await one.check([TP, OTHER, grown])
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])

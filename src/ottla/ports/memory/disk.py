@@ -251,6 +251,14 @@ class MemoryDisk:
         self._medium.names.change((parent, name, None))
         self.count("remove_tree", path)
 
+    def remove_files(self, folder: str) -> None:
+        self.check(DESCRIPTOR, folder)
+        self.check("remove_files", folder)
+        for name, is_file in self.entries(folder):
+            if is_file:
+                self.remove(f"{folder}/{name}")
+        self.count("remove_files", folder)
+
     def sync_directory(self, path: str) -> None:
         self.check(DESCRIPTOR, path)
         self.check("sync_directory", path)

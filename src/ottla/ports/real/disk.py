@@ -325,6 +325,14 @@ class RealDisk:
         else:
             shutil.rmtree(path)
 
+    def remove_files(self, folder: str) -> None:
+        if os.path.islink(folder):
+            return
+        with os.scandir(folder) as found:
+            files = [entry.path for entry in found if not entry.is_dir(follow_symlinks=False)]
+        for file in files:
+            os.unlink(file)
+
     def sync_directory(self, path: str) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -5,8 +5,9 @@ were deleted although their segment is still there), the high watermark, and how
 file therefore costs time and is no reason to stop: it counts as empty, and a warning says so.
 
 A file is written only when its contents changed. Writes are prepared on the loop and may run in a worker; one that was
-overtaken by a younger one writes nothing, so an old recovery point never comes back after it was lowered. What is to be
-forgotten before a log begins anew is kept out of all older writes as well, whenever they run.
+overtaken by a younger one writes nothing. Two small changes are no writes of everything, and overtake none: what is to
+be forgotten before a log begins anew is kept out of all older writes, whenever they run, and an offset that was lowered
+before a cut is not raised again by them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.offset_checkpoint import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 
 FILES: Final = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEANER_OFFSETS)
+#: What must not lie above the end of a log.
+_LOWERED: Final = (RECOVERY_POINTS, CLEANER_OFFSETS)
 
 _CONSEQUENCES: Final = {
     RECOVERY_POINTS: "all logs of the directory are checked from their beginning",
@@ -50,11 +53,15 @@ class Checkpoints:
     contents: dict[str, bytes] = field(default_factory=dict)
     #: Whether the recovery points could not be read: then no log of the directory may skip its recovery.
     damaged: bool = False
-    #: Writes are numbered as they are prepared; `_latest` is the last that reached the disk.
-    _prepared: int = 0
+    #: Writes are numbered as they are begun, and small changes with them. Of those of everything `_begun` is the last,
+    #: and `_latest` the last that reached the disk.
+    _numbered: int = 0
+    _begun: int = 0
     _latest: int = 0
     #: Partitions that writes with a lower number must not mention.
     _forgotten: dict[TopicPartition, int] = field(default_factory=dict)
+    #: Partitions of which they must not say more than an offset: the number, and the offset.
+    _lowered: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     _mutex: Mutex = field(default_factory=Mutex)
 
     @staticmethod
@@ -94,27 +101,41 @@ class Checkpoints:
     def offset(self, name: str, partition: TopicPartition, default: int = 0) -> int:
         return self.tables[name].get(partition, default)
 
-    def next_number(self) -> int:
-        """Of a write whose tables are looked at from now on: what is lowered after this call wins over it."""
-        self._prepared += 1
-        return self._prepared
+    def begin(self) -> int:
+        """The number of a write whose tables are looked at from now on: small changes after this win over it."""
+        self._begun = self._next_number()
+        return self._begun
 
-    def prepare(self, tables: Tables, number: int | None = None) -> CheckpointWrite:
+    def _next_number(self) -> int:
+        self._numbered += 1
+        return self._numbered
+
+    def prepare(self, tables: Tables, number: int) -> CheckpointWrite:
         """The caller gives the tables away: nothing changes them afterwards."""
         assert tables.keys() == set(FILES)
-        return CheckpointWrite(self, self.next_number() if number is None else number, tables)
+        return CheckpointWrite(self, number, tables)
 
     def prepare_forgetting(self, partitions: Collection[TopicPartition]) -> Callable[[], None]:
         """What blocks until no file mentions them. No log of theirs is open until it has run."""
-        return partial(self._forget, self.next_number(), partitions)
+        return partial(self._forget, self._next_number(), partitions)
+
+    def prepare_lowering(self, partition: TopicPartition, offset: int) -> Callable[[], None] | None:
+        """What blocks until no file says more of a log than `offset`, which the log itself does not by now.
+
+        None where none does, and no write is under way that could.
+        """
+        if self._begun == self._latest and all(self.offset(name, partition) <= offset for name in _LOWERED):
+            return None
+        return partial(self._lower, self._next_number(), partition, offset)
 
     def _write(self, number: int, tables: Tables) -> None:
         with self._mutex:
             if number < self._latest:
                 return
-            later = {tp: forgotten for tp, forgotten in self._forgotten.items() if forgotten > number}
-            self._replace(_without(tables, later))
-            self._forgotten = later
+            forgotten = {tp: later for tp, later in self._forgotten.items() if later > number}
+            lowered = {tp: (later, offset) for tp, (later, offset) in self._lowered.items() if later > number}
+            self._replace(_at_most(_without(tables, forgotten), {tp: offset for tp, (_, offset) in lowered.items()}))
+            self._forgotten, self._lowered = forgotten, lowered
             self._latest = number
 
     def _forget(self, number: int, partitions: Collection[TopicPartition]) -> None:
@@ -124,6 +145,14 @@ class Checkpoints:
             self._forgotten.update(dict.fromkeys(partitions, number))
             if any(map(self.mentions, partitions)):
                 self._replace(_without(self.tables, set(partitions)))
+
+    def _lower(self, number: int, partition: TopicPartition, offset: int) -> None:
+        with self._mutex:
+            if number < self._latest:
+                return  # that one was begun when the log said no more
+            self._lowered[partition] = (number, offset)
+            if any(self.offset(name, partition) > offset for name in _LOWERED):
+                self._replace(_at_most(self.tables, {partition: offset}))
 
     def _replace(self, tables: Tables) -> None:
         changed = [
@@ -142,6 +171,16 @@ class Checkpoints:
 
 def _without(tables: Tables, partitions: Container[TopicPartition]) -> Tables:
     return {name: {tp: at for tp, at in table.items() if tp not in partitions} for name, table in tables.items()}
+
+
+def _at_most(tables: Tables, offsets: Offsets) -> Tables:
+    """What is lowered says no more than that."""
+    if not offsets:
+        return tables
+    return {
+        name: {tp: min(at, offsets.get(tp, at)) for tp, at in table.items()} if name in _LOWERED else table
+        for name, table in tables.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from ottla.config.log import LogConfig
-from ottla.model import TopicPartition
+from ottla.model import ZERO_TOPIC_ID, TopicPartition
 from ottla.ports.disk import Disk
 from ottla.ports.entropy import Entropy
 from ottla.steps import DiskSteps, Steps
@@ -25,7 +25,18 @@ from ottla.storage.directories.folder_batches import FolderRenaming
 from ottla.storage.directories.identity import check_distinct
 from ottla.storage.directories.loading import Loading
 from ottla.storage.directories.moving import CopyCreation, FutureLog, NameTaking, copy_name, drop_copy, remove_marker
-from ottla.storage.directories.opening import ConfigFor, Job, OpenedFolder, Run, TopicIdFor, no_topic_id, run_in_turn
+from ottla.storage.directories.opening import (
+    ConfigFor,
+    HoldsReplica,
+    Job,
+    KnownTopics,
+    OpenedFolder,
+    Run,
+    TopicIdFor,
+    holds_any,
+    no_topic_id,
+    run_in_turn,
+)
 from ottla.storage.directories.placing import NewReplica, check_any_online, check_paths
 from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.directories.replica_folders import ReplicaFolders
@@ -54,14 +65,15 @@ class LogDirectories(ReplicaFolders):
         entropy: Entropy,
         on_event: OnEvent,
         topic_id_for: TopicIdFor = no_topic_id,
+        holds: HoldsReplica = holds_any,
         cordoned: Collection[str] = (),
         run: Run = run_in_turn,
     ) -> LogDirectories:
         """Takes all directories and opens all logs. Raises DirectoryError where the broker must not start.
 
         `config_for` answers None for a topic that is not known: its folders stay untouched. With `topic_id_for` so do
-        those of an earlier topic of the same name, and folders that lack their topic's id get it. `run` may open logs
-        in threads.
+        those of an earlier topic of the same name, and folders that lack their topic's id get it. Replicas that are
+        gone are missed where this broker `holds` them. `run` may open logs in threads.
         """
         directories = [LogDirectory(disk, path) for path in check_paths(paths)]
         identity = DirectoryClaim(broker_id, cluster_id, entropy)
@@ -73,7 +85,8 @@ class LogDirectories(ReplicaFolders):
                 if directory.failure:
                     on_event(DirectoryEvent(Severity.ERROR, directory.path, f"offline: {directory.failure}"))
             check_distinct({each.path: each.directory_id for each in directories if each.is_online})
-            loading = Loading(directories, config_for, topic_id_for, now_ms, entropy, on_event)
+            topics = KnownTopics(config_for, topic_id_for, holds)
+            loading = Loading(directories, topics, now_ms, entropy, on_event)
             loading.load(run)
             check_any_online(directories)
         except BaseException:
@@ -82,10 +95,10 @@ class LogDirectories(ReplicaFolders):
             raise
         opened = cls(directories, entropy, on_event)
         opened.cordon(cordoned)
-        opened._take_over(loading)
+        opened._take_over(loading, topic_id_for)
         return opened
 
-    def _take_over(self, loading: Loading) -> None:
+    def _take_over(self, loading: Loading, topic_id_for: TopicIdFor) -> None:
         for directory in self._directories:
             for partition, log in directory.logs.items():
                 self._logs[partition] = log
@@ -93,6 +106,7 @@ class LogDirectories(ReplicaFolders):
         self._moves = loading.moves
         self.removals = loading.removals
         self.offline = {tp: why for tp, why in loading.offline.items() if tp not in self._logs}
+        self._offline_ids = {tp: topic_id_for(tp.topic) or ZERO_TOPIC_ID for tp in self.offline}
         self._loading = loading
 
     # What there was no room to open
@@ -104,7 +118,7 @@ class LogDirectories(ReplicaFolders):
 
     def prepare_roomless(self) -> dict[TopicPartition, Job]:
         """How those partitions are opened that lack nothing but room: for workers, with `settle_roomless` after it."""
-        return {tp: self._loading.prepare_again(tp) for tp in self._loading.roomless}
+        return {tp: self._loading.prepare_again(tp) for tp in self._loading.still_roomless()}
 
     def settle_roomless(self, partition: TopicPartition, opened: OpenedFolder) -> bool:
         """Whether the partition is open now."""
@@ -113,7 +127,7 @@ class LogDirectories(ReplicaFolders):
             if partition in self._loading.offline and partition in self.offline:
                 self.offline[partition] = self._loading.offline[partition]
             return False
-        self.offline.pop(partition, None)
+        self._not_offline(partition)
         self._install(home, partition, home.logs[partition])
         return True
 
@@ -130,11 +144,11 @@ class LogDirectories(ReplicaFolders):
         """
         damaged = self._loading.damaged.pop(partition, None)
         if damaged is not None and damaged.is_online and partition in damaged.unopened:
-            self.offline.pop(partition, None)
+            self._not_offline(partition)
             damaged.warn(self._on_event, "its log is damaged, and it is copied from its leader again", partition)
         for directory in self._directories:
             if directory.missing.pop(partition, None) is not None:
-                self.offline.pop(partition, None)
+                self._not_offline(partition)
                 directory.warn(self._on_event, "its folder is gone, and it is copied from its leader again", partition)
 
     # Moving between directories
@@ -290,9 +304,9 @@ class LogDirectories(ReplicaFolders):
         if home is None:
             return  # its directory has failed meanwhile
         with self._device(home):
-            write = home.lowering(partition, offset)
-            if write is not None:
-                yield write.run
+            lowered = home.lowering(partition, offset)
+            if lowered is not None:
+                yield lowered
 
     def prepare_close(self) -> list[LastFlush]:
         """What `close` would flush one after the other: workers may `run` it side by side before, and then `settle`."""

@@ -7,7 +7,7 @@ anything else changes: from then on a crash is seen as one.
 from __future__ import annotations
 
 import os.path
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -194,7 +194,7 @@ class LogDirectory:
 
     def checkpointing(self, high_watermarks: Mapping[TopicPartition, int]) -> Steps[CheckpointWrite]:
         """The checkpoints as they should be now. A log that changes meanwhile stands as it was or as it is."""
-        number = self.checkpoints.next_number()
+        number = self.checkpoints.begin()
         old = self.checkpoints.tables
         tables: dict[str, Offsets] = {name: {} for name in FILES}
         for piece in pieces((*self.unopened, *self.missing)):
@@ -227,17 +227,10 @@ class LogDirectory:
         """Before a log begins at 0 here: a former log's offsets under its name must not be applied to it."""
         self.checkpoints.prepare_forgetting([partition])()
 
-    def lowering(self, partition: TopicPartition, offset: int) -> CheckpointWrite | None:
-        """What a worker is to write before a log is cut back to `offset`: no checkpoint above it may survive a crash.
-        None where none is. The log itself says no more than that by now."""
-        checkpoints = self.checkpoints
-        too_far = [name for name in (RECOVERY_POINTS, CLEANER_OFFSETS) if checkpoints.offset(name, partition) > offset]
-        if not too_far:
-            return None
-        tables = dict(checkpoints.tables)
-        for name in too_far:
-            tables[name] = {**tables[name], partition: offset}
-        return checkpoints.prepare(tables)
+    def lowering(self, partition: TopicPartition, offset: int) -> Callable[[], None] | None:
+        """What a worker is to do before a log is cut back to `offset`: no checkpoint above it may survive a crash.
+        None where there is nothing to do. The log itself says no more than that by now."""
+        return self.checkpoints.prepare_lowering(partition, offset)
 
     def rename_folder(self, partition: TopicPartition, kind: FolderKind, entropy: Entropy) -> str:
         """Durably takes the partition's name away from its folder; returns the new path."""

@@ -18,7 +18,7 @@ from ottla.storage.directories import moving
 from ottla.storage.directories.directory import LogDirectory
 from ottla.storage.directories.events import DirectoryEvent, OnEvent, Severity
 from ottla.storage.directories.moving import FutureLog
-from ottla.storage.directories.opening import ConfigFor, Job, OpenedFolder, Run, TopicIdFor, open_folder
+from ottla.storage.directories.opening import Job, KnownTopics, OpenedFolder, Run, open_folder
 from ottla.storage.directories.placing import adopt_topic_id
 from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.directories.survey import DirectorySurvey, some_names, survey
@@ -33,8 +33,7 @@ class Loading:
     def __init__(
         self,
         directories: Sequence[LogDirectory],
-        config_for: ConfigFor,
-        topic_id_for: TopicIdFor,
+        topics: KnownTopics,
         now_ms: int,
         entropy: Entropy,
         on_event: OnEvent,
@@ -48,8 +47,7 @@ class Loading:
         #: Those of them whose records are damaged, and where they are.
         self.damaged: dict[TopicPartition, LogDirectory] = {}
         self._directories = directories
-        self._config_for = config_for
-        self._topic_id_for = topic_id_for
+        self._topics = topics
         self._configs: dict[str, LogConfig | None] = {}
         self._now_ms = now_ms
         self._entropy = entropy
@@ -104,7 +102,7 @@ class Loading:
 
     def _config(self, topic: str) -> LogConfig | None:
         if topic not in self._configs:
-            self._configs[topic] = self._config_for(topic)
+            self._configs[topic] = self._topics.config_for(topic)
         return self._configs[topic]
 
     def _open(self, directory: LogDirectory, folder: str, partition: TopicPartition, config: LogConfig) -> OpenedFolder:
@@ -113,7 +111,7 @@ class Loading:
             folder,
             partition,
             config=config,
-            topic_id=self._topic_id_for(partition.topic),
+            topic_id=self._topics.topic_id_for(partition.topic),
             now_ms=self._now_ms,
             on_event=self._on_event,
         )
@@ -187,6 +185,11 @@ class Loading:
 
     # What there was no room for
 
+    def still_roomless(self) -> list[TopicPartition]:
+        """Those that nobody has deleted or set aside meanwhile: what has such a name by now is another's folder."""
+        self.roomless = {tp: home for tp, home in self.roomless.items() if tp in home.unopened}
+        return list(self.roomless)
+
     def prepare_again(self, partition: TopicPartition) -> Job:
         """Opens the folder of one that is `roomless`; in a worker, since it may have much to check."""
         directory, config = self.roomless[partition], self._config(partition.topic)
@@ -211,14 +214,16 @@ class Loading:
         return directory if partition in directory.logs else None
 
     def _miss(self, found: DirectorySurvey) -> None:
-        """Finds partitions of known topics whose records were here and whose folder is nowhere.
+        """Finds replicas that this broker is to have, whose records were here and whose folder is nowhere.
 
         An empty log in their place would give their offsets a second time. One that was deleted or moved is no
-        longer in the checkpoints before its files go, and one whose directory was exchanged for an empty one neither.
+        longer in the checkpoints before its folder's name goes, and one whose directory was exchanged for an empty one
+        neither. Of a partition that is elsewhere, or that its topic does not have, nothing is missed: if it comes here
+        it comes as a new one.
         """
         directory = found.directory
         for tp in sorted(directory.checkpoints.with_records() - found.given_up):
-            if tp in self._homes or self._config(tp.topic) is None:
+            if tp in self._homes or self._config(tp.topic) is None or not self._topics.holds(tp):
                 continue
             reason = (
                 f"{directory.folder(tp)} is gone, and had records up to offset {directory.checkpoints.known_end(tp)}. "
@@ -230,7 +235,7 @@ class Loading:
 
     def _complete(self, directory: LogDirectory, partition: TopicPartition, log: Log) -> None:
         """Writes the topic's id into a folder that lacks it."""
-        topic_id = self._topic_id_for(partition.topic)
+        topic_id = self._topics.topic_id_for(partition.topic)
         if log.topic_id == ZERO_TOPIC_ID and topic_id is not None and topic_id != ZERO_TOPIC_ID:
             try:
                 adopt_topic_id(directory.disk, directory.folder(partition), topic_id)

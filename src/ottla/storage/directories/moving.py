@@ -113,9 +113,9 @@ class FutureLog:
         self._generation = generation
 
     def _lowering(self, offset: int) -> DiskSteps[None]:
-        write = self.target.lowering(self.partition, offset)
-        if write is not None:
-            yield write.run
+        lowered = self.target.lowering(self.partition, offset)
+        if lowered is not None:
+            yield lowered
 
     def start_over(self) -> None:
         """The same, with the caller waiting for the disk."""

@@ -48,10 +48,25 @@ Run = Callable[[Sequence[Job]], list[OpenedFolder]]
 ConfigFor = Callable[[str], LogConfig | None]
 #: A topic's id, or None where it is not known.
 TopicIdFor = Callable[[str], bytes | None]
+#: Whether this broker is to have a replica of the partition.
+HoldsReplica = Callable[[TopicPartition], bool]
+
+
+class KnownTopics(NamedTuple):
+    """What a broker knows of the cluster's topics when it opens its directories."""
+
+    config_for: ConfigFor
+    topic_id_for: TopicIdFor
+    holds: HoldsReplica
 
 
 def no_topic_id(_topic: str) -> None:
     """For a broker that does not know topics' ids when it starts."""
+
+
+def holds_any(_partition: TopicPartition) -> bool:
+    """For a broker that does not know then which replicas it is to have."""
+    return True
 
 
 def run_in_turn(jobs: Sequence[Job]) -> list[OpenedFolder]:

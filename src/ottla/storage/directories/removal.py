@@ -1,12 +1,14 @@
 """Folders on their way out.
 
 A partition is deleted by renaming its folder to `...-delete`, which is one step on disk; the files go later, in a
-worker, and a start after a crash finds the folder by its name and removes it then.
+worker, and a start after a crash finds the folder by its name and removes it then. The name goes last, once no
+checkpoint speaks of the partition any more: where the disk is too full to write that down, the files make room first.
 """
 
 from __future__ import annotations
 
 import os.path
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ottla.model import TopicPartition
@@ -34,3 +36,15 @@ class FolderRemoval:
         except FileNotFoundError:
             if self.disk.exists(self.path):
                 raise
+
+
+@dataclass(frozen=True, slots=True)
+class FolderEmptying:
+    """The files of such a folder. Its name stays, and says at a start that the partition was given up."""
+
+    removal: FolderRemoval
+
+    def run(self) -> None:
+        """Blocks; fine where the folder is gone."""
+        with suppress(FileNotFoundError):
+            self.removal.disk.remove_files(self.removal.path)

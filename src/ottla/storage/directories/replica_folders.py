@@ -99,10 +99,25 @@ class ReplicaFolders(DirectoryTable):
             yield from self._check_topic_id(log, replica)
             return False
         if partition in self.offline:
-            raise PartitionOffline(self.offline[partition])
+            if not self._is_of_earlier_topic(replica):
+                raise PartitionOffline(self.offline[partition])
+            self._give_up_earlier(partition)
         if not is_new:
             refuse_while_offline(self._directories, partition)
         return True
+
+    def _is_of_earlier_topic(self, replica: NewReplica) -> bool:
+        """Whether what is offline is of another topic that had the name: nothing of the new one was ever here."""
+        known = self._offline_ids.get(replica.partition, ZERO_TOPIC_ID)
+        return ZERO_TOPIC_ID not in {known, replica.topic_id} and known != replica.topic_id
+
+    def _give_up_earlier(self, partition: TopicPartition) -> None:
+        """What there is of its folder is set aside when the new one is made."""
+        self._not_offline(partition)
+        for directory in self._directories:
+            if directory.missing.pop(partition, None) is not None:
+                what = "what is gone was of an earlier topic with this name, and is missed no more"
+                directory.warn(self._on_event, what, partition)
 
     def _check_topic_id(self, log: Log, replica: NewReplica) -> DiskSteps[None]:
         stored = log.topic_id
@@ -213,7 +228,7 @@ class ReplicaFolders(DirectoryTable):
             left.append((directory, directory.folder_name(partition)))
         self._homes.pop(partition, None)
         if not any(not directory.is_online for directory in self._directories):
-            self.offline.pop(partition, None)
+            self._not_offline(partition)
         return left
 
     def _give_up_names(
@@ -248,7 +263,7 @@ class ReplicaFolders(DirectoryTable):
                 ).run
             for partition, name in zip(strays, names, strict=True):
                 directory.unopened.pop(partition, None)
-                self.offline.pop(partition, None)
+                self._not_offline(partition)
                 path = directory.path_of(name)
                 directory.warn(self._on_event, f"the folder of {partition} was set aside as {path}", partition)
                 paths.append(path)

@@ -42,6 +42,8 @@ class DirectoryTable:
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         #: Partitions that are here and cannot be served, with the reason.
         self.offline: dict[TopicPartition, str] = {}
+        #: Under which topic id each of those is so; a later topic of that name has nothing to do with it.
+        self._offline_ids: dict[TopicPartition, bytes] = {}
         #: None while nothing here is served: a later owner finds what has failed until then in `offline`.
         self._owner: DirectoryOwner | None = None
         #: Folders that an earlier life was about to remove: for the caller to run and clear.
@@ -122,7 +124,9 @@ class DirectoryTable:
             return []
         lost = directory.fail(reason)
         for partition in lost:
-            self._logs.pop(partition, None)
+            log = self._logs.pop(partition, None)
+            if log is not None:
+                self._offline_ids[partition] = log.topic_id
             self._homes.pop(partition, None)
             self.offline[partition] = f"its log directory {path} is offline: {reason}"
         for partition, move in list(self._moves.items()):
@@ -137,6 +141,11 @@ class DirectoryTable:
         if self._owner is not None:
             self._owner.directory_failed(lost)
         return lost
+
+    def _not_offline(self, partition: TopicPartition) -> None:
+        """It is served, or is not here any more."""
+        self.offline.pop(partition, None)
+        self._offline_ids.pop(partition, None)
 
     def _online(self, path: str) -> LogDirectory:
         directory = self._by_path.get(os.path.normpath(path))

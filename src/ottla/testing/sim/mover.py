@@ -100,12 +100,12 @@ class Mover:
         elif error not in _NOT_NOW:
             raise HistoryFault(f"elect a leader of {tp}: {error.name}")
 
-    async def check(self, client: ClusterClient, *, whole_isrs: bool = False) -> str | None:
+    async def check(self, client: ClusterClient) -> str | None:
         """Why replicas are not where they are to be, or not in sync; None where they are. Raises Unreachable."""
         answer: Any = await client.ask(MetadataRequest(topics=None), METADATA_VERSION)
         for topic in answer.topics:
             for one in topic.partitions:
-                if whole_isrs and set(one.isr_nodes) != set(one.replica_nodes):
+                if set(one.isr_nodes) != set(one.replica_nodes):
                     # A replica that was refused its role is in no log that anybody compares.
                     at = f"{topic.name}-{one.partition_index}"
                     return f"{at} is on {sorted(one.replica_nodes)}, and in sync on {sorted(one.isr_nodes)}"

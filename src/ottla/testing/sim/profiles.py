@@ -40,9 +40,6 @@ class Profile:
     #: The share of schedules in which these speak the newer protocol of groups (KIP-848).
     newer_members: float = 0.5
     properties: Mapping[str, str] = field(default_factory=dict)
-    #: Whether every replica is to be in sync in the end, also one that was refused its role. Not where brokers start
-    #: again: one that lacks what an earlier topic of the name had here (`checkpoints`) refuses the new one's log.
-    whole_isrs: bool = False
 
 
 #: Of these only those schedules have some in which brokers flush before they answer.
@@ -187,7 +184,6 @@ PROFILES: Final[Mapping[str, Profile]] = {
             records=60,
             readers=1,
             members=0,
-            whole_isrs=True,
         ),
     )
 }

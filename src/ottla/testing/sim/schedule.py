@@ -320,7 +320,7 @@ class ClusterSchedule:
 
     async def _misplaced(self) -> str | None:
         try:
-            return await self.mover.check(self.cluster.client("looking"), whole_isrs=self.profile.whole_isrs)
+            return await self.mover.check(self.cluster.client("looking"))
         except Unreachable as fault:
             return repr(fault)
 
