@@ -15,6 +15,7 @@ from ottla.storage.log.producers.producer_state import ProducerStates
 from ottla.storage.log.segment import Segment
 from ottla.storage.log.staging import Staging
 from ottla.transactions import shard
+from ottla.transactions.asked import ProducerPartitions
 from ottla.transactions.markers import MarkerLines
 from ottla.transactions.shard import TransactionShard
 from ottla.transactions.state import Done, ShardState, TransactionalId
@@ -70,6 +71,22 @@ def markers_become_aborts_when_sent_again(patch: Patch) -> None:
         later(lines, sending, partitions)
 
     patch.setattr(MarkerLines, "_later", turned)
+
+
+def markers_sent_once(patch: Patch) -> None:
+    """What a leader did not take is not sent again."""
+    patch.setattr(MarkerLines, "_later", lambda *_: None)
+
+
+def earlier_partitions_forgotten(patch: Patch) -> None:
+    """What is added takes the place of what was."""
+    added = shard.added
+
+    def replaced(known: Transaction | None, asked: ProducerPartitions, *arguments: Any, **options: Any) -> Any:
+        then = added(known, asked, *arguments, **options)
+        return then._replace(partitions=asked.partitions) if isinstance(then, Transaction) else then
+
+    patch.setattr(shard, "added", replaced)
 
 
 # Partitions
