@@ -41,6 +41,9 @@ AGAIN: Final = frozenset(
         ErrorCode.LEADER_NOT_AVAILABLE,
     }
 )
+#: Whose coordinator is looked for.
+OF_GROUPS: Final = 0
+OF_TRANSACTIONS: Final = 1
 #: The member is to join anew.
 _REJOIN: Final = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID})
 
@@ -216,9 +219,9 @@ class Member:
         self._check("commit", error)
 
 
-async def coordinator_of(client: ClusterClient, group: str) -> int:
-    """Raises Unreachable and GroupRefusal."""
-    answer = await client.ask(FindCoordinatorRequest(key=group), 3)
+async def coordinator_of(client: ClusterClient, key: str, kind: int = OF_GROUPS) -> int:
+    """Of a group, or of a transactional id. Raises Unreachable and GroupRefusal."""
+    answer = await client.ask(FindCoordinatorRequest(key=key, key_type=kind), 3)
     if answer.error_code != ErrorCode.NONE:
         raise GroupRefusal("find the coordinator", ErrorCode(answer.error_code))
     await client.refresh()

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ottla.coordination.zookeeper.client import RemoteTree
-from ottla.model import ZERO_TOPIC_ID, TopicPartition
+from ottla.model import TRANSACTION_TOPIC, ZERO_TOPIC_ID, TopicPartition
 from ottla.ports.memory.processes import Process
+from ottla.records.batch import TRANSACTIONAL
 from ottla.replication.follower import Follower
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
@@ -20,6 +21,7 @@ from ottla.storage.log.log import Log
 from ottla.storage.log.segment import Segment
 from ottla.testing.sim.invariants.cluster import Cluster, Replica
 from ottla.testing.sim.invariants.shadow_log import SeenBatch
+from ottla.testing.sim.transaction_observation import seen_decisions, seen_transaction
 
 if TYPE_CHECKING:
     from ottla.ports.memory.disk import MemoryDisk
@@ -150,6 +152,7 @@ class Observer:
         if known.watermark != role.high_watermark:
             known.watermark = role.high_watermark
             cluster.take_watermark(replica, role.high_watermark)
+        replica.stable = -1 if replica.log.transactions is None else stable_offset(role)
         if isinstance(role, Leader) and known.isr_mark is not isr_mark(role):
             known.isr_mark = isr_mark(role)
             settled, maximal = isr_of(role)
@@ -183,10 +186,12 @@ def _new_batches(disk: MemoryDisk, known: _SeenReplica, log: Log, after: int) ->
         data = disk.content(segment.path())
         position = known.position if segment is known.segment else 0
         while position + _BATCH_HEAD.size <= segment.size:
-            base, size, epoch, _, checksum, _, delta = _BATCH_HEAD.unpack_from(data, position)
-            position += _SIZE_OVERHEAD + size
+            base, size, epoch, _, checksum, attributes, delta = _BATCH_HEAD.unpack_from(data, position)
+            at, position = position, position + _SIZE_OVERHEAD + size
             if base + delta + 1 > after:
-                yield SeenBatch(base, base + delta + 1, epoch, checksum)
+                transaction = seen_transaction(data, at) if attributes & TRANSACTIONAL else None
+                decided = seen_decisions(data, at) if log.tp.topic == TRANSACTION_TOPIC else ()
+                yield SeenBatch(base, base + delta + 1, epoch, checksum, transaction, decided)
         known.segment, known.position = segment, position
 
 
@@ -220,6 +225,12 @@ def isr_mark(leader: Leader) -> object:
 def isr_of(leader: Leader) -> tuple[frozenset[int], frozenset[int]]:
     """The members that count now, and with those that a pending change adds or takes away."""
     return leader.isr.members, leader.isr.maximal
+
+
+def stable_offset(role: Leader | Follower) -> int:
+    """The last stable offset; -1 where the broker has to read first which transactions are open."""
+    memory = role.log.producer_memory
+    return role.last_stable_offset if memory.loaded is not None or memory.knows_of_none else -1
 
 
 def topic_id_of(broker: SimulatedBroker, tp: TopicPartition) -> bytes:

@@ -39,6 +39,8 @@ class Profile:
     members: int = 2
     #: The share of schedules in which these speak the newer protocol of groups (KIP-848).
     newer_members: float = 0.5
+    #: The share in which transactional producers, and a loop that consumes, transforms and produces, are beside them.
+    transactions: float = 0.0
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -66,6 +68,7 @@ ANY: Final = Profile(
     unclean=0.2,
     flush=0.3,
     operator=0.5,
+    transactions=0.25,
 )
 
 PROFILES: Final[Mapping[str, Profile]] = {
@@ -169,6 +172,20 @@ PROFILES: Final[Mapping[str, Profile]] = {
             faults={"controller_deleted": 3.0, "slow_controller": 2.0, "kill": 1.5, "expire": 1.0},
             pause_s=1.5,
             operator=0.5,
+        ),
+        # Hardly anything beside transactions; brokers come back often, and links are lost.
+        Profile(
+            name="transactions",
+            faults={**_PROCESSES, **_CONTROLLERS, **_LINKS, "kill_leader": 2.0},
+            pause_s=2.0,
+            transactions=1.0,
+            topics=1,
+            partitions=1,
+            producers=1,
+            plain_producers=0,
+            records=30,
+            readers=0,
+            members=0,
         ),
         # Brokers live, and are away while topics go and come again under their names: one that starts again looks at
         # what it finds, one that comes back may take it for what it is asked for. Each is a replica of every topic.

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.protocol.generated.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from ottla.records.batch import LOG_OVERHEAD, batch_size
+from ottla.records.batch import LOG_OVERHEAD, batch_size, iterate
 from ottla.records.record import decode_batch
 from ottla.testing.sim.history import History, HistoryFault, Row
 from ottla.testing.sim.producer import Routes
 from ottla.testing.sim.routing import MOVED
+from ottla.testing.sim.transaction_history import TransactionHistory
 from ottla.testing.sim.wire import Unreachable
+
+_READ_COMMITTED: Final = 1
 
 
 class ReadFault(Exception):
@@ -64,6 +67,89 @@ def _rows(data: bytes, offset: int) -> list[Row]:
             break
         rows += [(record.offset, record.value or b"") for record in decode_batch(data, at) if record.offset >= offset]
         at += size
+    return rows
+
+
+class CommittedRows(NamedTuple):
+    rows: list[Row]
+    #: Where to read on: markers and what was aborted are passed over.
+    next_offset: int
+    high_watermark: int
+
+
+async def fetch_committed(
+    client: Routes, tp: TopicPartition, offset: int, *, wait_ms: int = 0, bytes_max: int = 1 << 20
+) -> CommittedRows:
+    """As a read_committed consumer, which leaves out by itself what was aborted. Raises Unreachable and ReadFault."""
+    await client.leader_of(tp)
+    asked = FetchPartition(
+        partition=tp.partition,
+        current_leader_epoch=client.epoch_of(tp),
+        fetch_offset=offset,
+        partition_max_bytes=bytes_max,
+    )
+    request = FetchRequest(
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        max_bytes=bytes_max,
+        isolation_level=_READ_COMMITTED,
+        topics=[FetchTopic(topic=tp.topic, partitions=[asked])],
+    )
+    partition = (await client.ask_leader(tp, request, 12)).responses[0].partitions[0]
+    if partition.error_code != ErrorCode.NONE:
+        raise _refused(client, tp, ErrorCode(partition.error_code))
+    aborted = sorted((each.first_offset, each.producer_id) for each in partition.aborted_transactions or ())
+    rows, next_offset = _committed_rows(bytes(partition.records or b""), offset, aborted)
+    if next_offset > max(offset, partition.last_stable_offset):
+        raise HistoryFault(f"{tp}: {next_offset - 1} was given out, above all below {partition.last_stable_offset}")
+    return CommittedRows(rows, next_offset, partition.high_watermark)
+
+
+def _committed_rows(data: bytes, offset: int, aborted: list[tuple[int, int]]) -> tuple[list[Row], int]:
+    """`aborted`: first offset and producer of transactions, in order. A producer's is over with its marker."""
+    rows: list[Row] = []
+    leaving_out: set[int] = set()
+    at, next_offset, begun = 0, offset, 0
+    for at, header in iterate(data, 0, len(data)):
+        while begun < len(aborted) and aborted[begun][0] <= header.last_offset:
+            leaving_out.add(aborted[begun][1])
+            begun += 1
+        next_offset = max(next_offset, header.next_offset)
+        if header.is_control:
+            leaving_out.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in leaving_out):
+            found = decode_batch(data, at)
+            rows += [(record.offset, record.value or b"") for record in found if record.offset >= offset]
+    return rows, next_offset
+
+
+async def follow_committed(client: Routes, tp: TopicPartition, history: TransactionHistory) -> None:
+    """A consumer of what is committed that never stops."""
+    offset = 0
+    while True:
+        try:
+            found = await fetch_committed(client, tp, offset, wait_ms=500)
+        except Unreachable:
+            await asyncio.sleep(0.1)
+            continue
+        except ReadFault as fault:
+            if fault.error == ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise HistoryFault(f"{tp}: offset {offset} follows what was seen and is out of range") from fault
+            await asyncio.sleep(0.1)
+            continue
+        history.see(tp, found.rows)
+        offset = found.next_offset
+
+
+async def read_all_committed(client: Routes, tp: TopicPartition) -> list[Row]:
+    """Everything to the high watermark, while no transaction is open."""
+    end, rows, offset = await end_offset(client, tp), list[Row](), 0
+    while offset < end:
+        found = await fetch_committed(client, tp, offset)
+        if found.next_offset == offset:
+            raise ReadFault(tp, ErrorCode.OFFSET_NOT_AVAILABLE)
+        rows += found.rows
+        offset = found.next_offset
     return rows
 
 

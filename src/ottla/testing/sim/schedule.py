@@ -31,6 +31,9 @@ from ottla.testing.sim.producer import IdempotentProducer, PlainProducer
 from ottla.testing.sim.profiles import POWER, Profile
 from ottla.testing.sim.reader import ReadFault, follow, read_all
 from ottla.testing.sim.short_lived import ShortLivedTopics
+from ottla.testing.sim.transaction_history import EVERY_TRANSACTION_ENDS, broken
+from ottla.testing.sim.transactional_load import TransactionalLoad
+from ottla.testing.sim.transactional_load import properties as transaction_properties
 from ottla.testing.sim.wire import Unreachable
 from ottla.testing.sim.world import Simulation
 
@@ -102,6 +105,9 @@ class ClusterSchedule:
             "auto.create.topics.enable": "false",
             **profile.properties,
         }
+        is_transactional = Random(f"transactions {seed}").random() < profile.transactions
+        if is_transactional:
+            properties |= transaction_properties(profile.replication_factor, self.min_insync_replicas)
         self.cluster = SimulatedCluster(self.simulation, backing(self.simulation), brokers, properties)
         for machine in self.cluster.machines:
             machine.on_start = self._slow_disks
@@ -128,6 +134,10 @@ class ClusterSchedule:
             Random(random.getrandbits(64)),
         )
         self.has_newer_members = Random(f"members {seed}").random() < profile.newer_members
+        #: None in a schedule without transactions.
+        self.transactions = (
+            TransactionalLoad(self.cluster, profile, Random(f"of transactions {seed}")) if is_transactional else None
+        )
         self.outcome = ScheduleOutcome(seed)
 
     def _slow_disks(self, ports: MemoryPorts) -> None:
@@ -163,6 +173,8 @@ class ClusterSchedule:
         outcome.events.update(self.faults.counts)
         for counted in (state.events, self.cluster.backing.events, self.mover.events, self.short_lived.events):
             outcome.events.update(counted)
+        if self.transactions is not None:
+            outcome.events.update(self.transactions.events)
         outcome.events["lives of brokers"] += sum(each.lives for each in self.cluster.brokers)
         outcome.events["commits"] += self.cluster.commits.acknowledged_count
         outcome.events["generations of groups"] += self.cluster.commits.generations
@@ -186,6 +198,8 @@ class ClusterSchedule:
         await self.faults.heal_all()
         for producer in self.producers:
             producer.hurry()
+        if self.transactions is not None:
+            self.transactions.hurry()
         await self._settle(load, endless)
         await self._verify()
 
@@ -199,6 +213,8 @@ class ClusterSchedule:
             self.cluster.state.minima[f"t{number}"] = int(configs["min.insync.replicas"])
             await self.cluster.backing.create(f"t{number}", profile.partitions, profile.replication_factor, configs)
             self.partitions += [TopicPartition(f"t{number}", each) for each in range(profile.partitions)]
+        if self.transactions is not None:
+            await self.transactions.begin(self.min_insync_replicas)
 
     async def _strike(self) -> None:
         """Faults at their times, until theirs is over."""
@@ -246,6 +262,8 @@ class ClusterSchedule:
             cluster.history.unordered.add(plain.name)
             self.producers.append(plain)
         work = [producer.run() for producer in self.producers]
+        if self.transactions is not None:
+            work += self.transactions.load()
         return [*work, self.short_lived.run(profile.seconds), self._move()] if self.is_operated else work
 
     def _is_unclean(self, tp: TopicPartition) -> bool:
@@ -287,6 +305,8 @@ class ClusterSchedule:
                 work.append(consumer.run())
             else:
                 work.append(Member(client, GROUP, self.partitions, cluster.commits, own).run())
+        if self.transactions is not None:
+            work += self.transactions.endless()
         return work
 
     # The end
@@ -299,7 +319,7 @@ class ClusterSchedule:
             working = [task for task in load if not task.done()]
             if working:
                 unwell: str | None = f"not done: {', '.join(task.get_name() for task in working)}"
-            elif (unwell := self._unshared()) is None:
+            elif (unwell := self._unended() or self._unshared()) is None:
                 for task in endless:
                     task.cancel()
                 unwell = self.cluster.unequal()
@@ -309,8 +329,13 @@ class ClusterSchedule:
                 self.simulation.trace.say("scenario", "all is well again")
                 return
             if loop.time() >= deadline:
+                if unended := self._unended():
+                    broken(EVERY_TRANSACTION_ENDS, f"{LIVENESS_S} s after the healing: {unended}; {unwell}")
                 raise HistoryFault(f"not well {LIVENESS_S} s after the healing: {unwell}")
             await asyncio.sleep(_LOOK_S)
+
+    def _unended(self) -> str | None:
+        return None if self.transactions is None else self.transactions.unended()
 
     def _unshared(self) -> str | None:
         """Which partitions nobody in the group has; None where each has a member."""
@@ -320,9 +345,12 @@ class ClusterSchedule:
 
     async def _misplaced(self) -> str | None:
         try:
-            return await self.mover.check(self.cluster.client("looking"))
+            misplaced = await self.mover.check(self.cluster.client("looking"))
+            if misplaced is None and self.transactions is not None:
+                misplaced = await self.transactions.mover.check(self.cluster.client("looking"))
         except Unreachable as fault:
             return repr(fault)
+        return misplaced
 
     async def _verify(self) -> None:
         moved = self.cluster.state.events["elections"]
@@ -331,6 +359,8 @@ class ClusterSchedule:
         reader = self.cluster.client("verifying")
         if self.is_operated:
             ours = {tp.topic for tp in self.partitions}
+            if self.transactions is not None:
+                ours |= self.transactions.topics
             await self._patiently(partial(self.operator.check, reader, {*ours, OFFSETS_TOPIC}))
             await self._patiently(partial(self.short_lived.check, reader))
         for tp in self.partitions:
@@ -341,6 +371,8 @@ class ClusterSchedule:
             for tp in self.partitions:
                 found = await self._patiently(partial(committed, reader, GROUP, tp))
                 self.cluster.commits.check(GROUP, tp, found)
+        if self.transactions is not None:
+            await self.transactions.verify(self._patiently)
 
     async def _patiently(self, attempt: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         deadline = self.simulation.loop.time() + LIVENESS_S

@@ -8,8 +8,10 @@ import pytest
 
 from ottla.model import TopicPartition
 from ottla.testing.sim.invariants import ALL, Cluster, InvariantBroken, TreeChange, TreeState, every_invariant
-from ottla.testing.sim.invariants.cluster import Replica
+from ottla.testing.sim.invariants.cluster import CommitAnswered, Replica
 from ottla.testing.sim.invariants.shadow_log import SeenBatch
+from ottla.testing.sim.invariants.shadow_transactions import SeenDecision, SeenTransaction
+from ottla.transactions.states import TransactionStatus
 
 TP = TopicPartition("t", 0)
 
@@ -269,7 +271,75 @@ def acknowledged_early(faked: Faked) -> None:
     faked.cluster.acknowledged(TP, b"", 1)
 
 
+def in_transaction(
+    faked: Faked, epoch: int, *, coordinator: int = -1, commits: bool = False, to: tuple[int, ...] = (1,)
+) -> None:
+    """A batch of producer 7, or its marker where a coordinator is given."""
+    for broker in to:
+        replica = faked.replica(broker)
+        end = replica.log.end
+        said = SeenTransaction(7, epoch, coordinator, commits)
+        faked.cluster.log_grew(replica, [SeenBatch(end, end + 1, 1, hash(said), said)])
+
+
+def stable_in_an_open_one(faked: Faked) -> None:
+    in_transaction(faked, 0, to=(1, 2, 3))
+    for broker in (1, 2, 3):
+        faked.watermark(broker, 1)
+    faked.replica(1).stable = 1
+
+
+def stable_before_the_marker_is_committed(faked: Faked) -> None:
+    in_transaction(faked, 0, to=(1, 2, 3))
+    for broker in (1, 2, 3):
+        faked.watermark(broker, 1)
+    in_transaction(faked, 1, coordinator=3)
+    faked.replica(1).stable = 1
+
+
+def marked_by_an_old_coordinator(faked: Faked) -> None:
+    in_transaction(faked, 0)
+    in_transaction(faked, 1, coordinator=3)
+    in_transaction(faked, 1, coordinator=2)
+
+
+def behind_the_marker(faked: Faked) -> None:
+    in_transaction(faked, 0)
+    in_transaction(faked, 1, coordinator=3)
+    in_transaction(faked, 0)
+
+
+def two_outcomes(faked: Faked) -> None:
+    in_transaction(faked, 0)
+    in_transaction(faked, 1, coordinator=3, commits=True)
+    faked.settle()
+    other = faked.cluster.replica(TopicPartition("other", 0), 1)
+    faked.cluster.take_role(other, leads=True, epoch=1)
+    for said in (SeenTransaction(7, 0), SeenTransaction(7, 1, 3, commits=False)):
+        end = other.log.end
+        faked.cluster.log_grew(other, [SeenBatch(end, end + 1, 1, 5, said)])
+
+
+def commit_answered_undecided(faked: Faked) -> None:
+    decided = SeenDecision("id", 7, 1, TransactionStatus.PREPARE_COMMIT)
+    batch = SeenBatch(0, 1, 1, 5, decided=(decided,))
+    for broker in (1, 2, 3):
+        faked.cluster.log_grew(faked.replica(broker), [batch])
+    faked.settle()
+    faked.watermark(1, 1)
+    faked.settle()
+    answered = CommitAnswered("id", 7, 1, answered=1)
+    faked.cluster.commit_acknowledged(faked.cluster.partition(TP), answered)
+    faked.cluster.commit_acknowledged(faked.cluster.partition(TP), answered._replace(answered=2))
+
+
 BAD: dict[Scene, str] = {
+    stable_in_an_open_one: "StableBelowOpen",
+    stable_before_the_marker_is_committed: "StableBelowOpen",
+    marked_by_an_old_coordinator: "OldCoordinatorsMarkNothing",
+    behind_the_marker: "NothingBehindTheMarker",
+    two_outcomes: "OneOutcome",
+    commit_answered_undecided: "CommitIsDecided",
     one_leader: "OneLeaderPerEpoch",
     one_leader_in_time: "OneLeaderPerEpoch",
     other_content: "LogMatching",
@@ -360,6 +430,27 @@ def test_whoever_has_the_end_joins_under_the_minimum_and_moves_the_watermark() -
     faked.isr(1, (1, 2))
     faked.watermark(1, 3)
     faked.settle()
+
+
+def test_a_transaction_that_ended_and_one_that_is_cut_hold_nothing_up() -> None:
+    faked = Faked()
+    in_transaction(faked, 0, to=(1, 2, 3))
+    in_transaction(faked, 1, coordinator=3, commits=True, to=(1, 2, 3))
+    for broker in (1, 2, 3):
+        faked.watermark(broker, 2)
+        faked.replica(broker).stable = 2
+    faked.settle()
+    in_transaction(faked, 1, to=(3,))
+    faked.settle()
+    log = faked.replica(3).log
+    assert log.transactions is not None
+    assert log.transactions.first_unstable(2) == 2
+    assert list(log.transactions.open) == [7]
+    faked.cut(3, 2)
+    faked.settle()
+    assert log.transactions.first_unstable(2) is None
+    # Without the marker it is open again, and was not stable before.
+    assert log.transactions.first_unstable(1) == 0
 
 
 def test_a_fenced_leader_may_believe_to_lead_on() -> None:

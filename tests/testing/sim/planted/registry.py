@@ -2,8 +2,8 @@
 
     python -m tests.testing.sim.planted.registry NAME FIRST COUNT      which of these seeds find it, and by what
 
-The patches stand in `replication.py` and `control.py`; nothing of them is in `src/`. The catcher is the invariant that
-must name the bug; where several follow from one another, whichever is looked at first in that schedule may.
+The patches stand in `replication.py`, `control.py` and `transactions.py`; nothing of them is in `src/`. The catcher is
+the invariant that must name the bug; where several follow from one another, whichever is looked at first may.
 `HistoryFault` is what clients see, or that the cluster is not well again in time.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import pytest
-from tests.testing.sim.planted import control, replication
+from tests.testing.sim.planted import control, replication, transactions
 
 from ottla.testing.sim.profiles import PROFILES, Profile
 from ottla.testing.sim.schedule import ScheduleFailed
@@ -98,6 +98,43 @@ PLANTED: Final = (
     Planted(control.stale_controller_obeyed, "deposed", HISTORY | LACKING | _one("MaximalIsr"), 10),
     Planted(control.partition_epoch_ignored, "late answers", _one("MaximalIsr"), 2),
     Planted(control.strangers_taken_for_ours, "recreated", HISTORY | LACKING | _one("OneLeaderPerEpoch"), 4),
+    Planted(transactions.commit_answered_before_it_is_decided, "transactions", _one("CommitIsDecided"), 1),
+    Planted(
+        transactions.epoch_kept_on_a_fence,
+        "transactions",
+        frozenset({"EveryTransactionEnds", "FencedProducersWriteNothing"}),
+        1,
+    ),
+    Planted(transactions.decided_ends_forgotten_by_a_load, "transactions", _one("EveryTransactionEnds"), 1),
+    Planted(transactions.time_never_over, "transactions", _one("EveryTransactionEnds"), 7),
+    Planted(
+        transactions.markers_become_aborts_when_sent_again,
+        "transactions",
+        frozenset({"OneOutcome", "AllOrNothing", "NoAbortedRead"}),
+        6,
+    ),
+    Planted(
+        transactions.late_batches_appended,
+        "transactions",
+        frozenset({"NothingBehindTheMarker", "FencedProducersWriteNothing"}),
+        1,
+    ),
+    Planted(transactions.all_stable_to_the_watermark, "transactions", _one("StableBelowOpen"), 1),
+    Planted(transactions.stable_before_the_marker_is_committed, "transactions", _one("StableBelowOpen"), 1),
+    Planted(
+        transactions.open_forgotten_by_a_restart, "transactions", frozenset({"StableBelowOpen", "NoAbortedRead"}), 2
+    ),
+    Planted(transactions.aborts_across_segments_missed, "transactions", _one("NoAbortedRead"), 2),
+    Planted(transactions.aborts_never_listed, "transactions", _one("NoAbortedRead"), 1),
+    Planted(transactions.pending_offsets_seen_early, "transactions", _one("PendingOffsetsWait"), 1),
+    Planted(transactions.committed_offsets_forgotten, "transactions", frozenset({"AllOrNothing", "NothingTwice"}), 3),
+    Planted(transactions.markers_sent_once, "transactions", _one("EveryTransactionEnds"), 7),
+    Planted(
+        transactions.earlier_partitions_forgotten,
+        "transactions",
+        frozenset({"EveryTransactionEnds", "FencedProducersWriteNothing", "NoAbortedRead"}),
+        1,
+    ),
 )
 
 

@@ -13,10 +13,17 @@ from typing import Any, Final
 
 import pytest
 from tests.replication.fetching.fetching_world import TP, FetchingWorld
-from tests.testing.sim.planted import replication
+from tests.testing.sim.planted import replication, transactions
 
 from ottla.metadata import PartitionState
 from ottla.model import ErrorCode, TopicPartition
+from ottla.protocol.generated.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.protocol.generated.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from ottla.records.record import Record, encode_batch
 from ottla.testing.sim import Simulation
 from ottla.testing.sim.given_roles import CONTROLLER_EPOCH
 from ottla.testing.sim.invariants import Cluster, InvariantBroken, TreeChange, TreeState, every_invariant
@@ -25,6 +32,8 @@ from ottla.testing.sim.observation import Observer
 A, B, C = 1, 2, 3
 #: What followers vouch for is in the system's memory.
 BUFFERED: Final = {"log.flush.interval.messages": "9223372036854775807"}
+#: Nobody coordinates transactions here.
+UNVERIFIED: Final = {"transaction.partition.verification.enable": "false"}
 _CONTROLLERS_SESSION: Final = 1
 #: A fetcher without partitions keeps its connection for two seconds: what happens between is shorter.
 _A_WHILE_S: Final = 0.2
@@ -38,7 +47,7 @@ class WatchedWorld(FetchingWorld):
     """With the invariants, for which what a test gives is what the tree says."""
 
     def __init__(self, simulation: Simulation) -> None:
-        super().__init__(simulation, 3, BUFFERED)
+        super().__init__(simulation, 3, {**BUFFERED, **UNVERIFIED})
         self.cluster = Cluster(every_invariant())
         self.observer = Observer(simulation, self.cluster)
 
@@ -70,6 +79,31 @@ class WatchedWorld(FetchingWorld):
     async def write_alone(self, leader: int, value: bytes, offset: int, tp: TopicPartition = TP) -> None:
         """Nobody is promised anything."""
         assert await self.try_produce(value, to=leader, acks=1, tp=tp) == (ErrorCode.NONE, offset)
+
+    async def write_in_a_transaction(self, leader: int, producer_id: int) -> None:
+        data = encode_batch(
+            [Record(0, 1_000, None, b"x")],
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+        )
+        topic = TopicProduceData(name=TP.topic, partition_data=[PartitionProduceData(index=TP.partition, records=data)])
+        request = ProduceRequest(transactional_id="any", acks=1, timeout_ms=2_000, topic_data=[topic])
+        answer = await self.client(leader).ask(request, 9)
+        assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+
+    async def mark(self, leader: int, producer_id: int, coordinator_epoch: int) -> ErrorCode:
+        """As a coordinator does whose leader epoch that is."""
+        marker = WritableTxnMarker(
+            producer_id=producer_id,
+            producer_epoch=0,
+            transaction_result=True,
+            topics=[WritableTxnMarkerTopic(name=TP.topic, partition_indexes=[TP.partition])],
+            coordinator_epoch=coordinator_epoch,
+        )
+        answer = await self.client(leader).ask(WriteTxnMarkersRequest(markers=[marker]), 1)
+        return ErrorCode(answer.markers[0].topics[0].partitions[0].error_code)
 
     async def until_ends(self, *ends: int, tp: TopicPartition = TP) -> None:
         """The logs' ends of A, B and C."""
@@ -206,6 +240,19 @@ async def is_sent_what_is_of_a_leader_between(world: WatchedWorld) -> None:
     await world.settled(other)
 
 
+async def is_marked_by_an_old_coordinator(world: WatchedWorld) -> None:
+    """The marker of a coordinator that was replaced comes behind the next one's.
+
+    Rare: it has to stand still between its decision and the marker, which is a millisecond.
+    """
+    await world.lead_one(A, epoch=1)
+    await world.write_in_a_transaction(A, producer_id=7)
+    assert await world.mark(A, 7, coordinator_epoch=2) == ErrorCode.NONE
+    assert await world.mark(A, 7, coordinator_epoch=1) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    assert await world.mark(A, 7, coordinator_epoch=2) == ErrorCode.NONE
+    await world.settled()
+
+
 Script = Callable[[WatchedWorld], Coroutine[Any, Any, None]]
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -223,6 +270,9 @@ class ScriptedBug:
 
 
 SCRIPTED: Final = (
+    ScriptedBug(
+        (transactions.old_coordinators_marker_taken,), is_marked_by_an_old_coordinator, "OldCoordinatorsMarkNothing"
+    ),
     ScriptedBug((replication.unfenced_fetches,), hears_of_a_leader_that_is_over, "WeakIsr"),
     ScriptedBug((replication.old_answers_taken,), is_answered_two_leader_epochs_late, "WeakIsr"),
     ScriptedBug((replication.sent_by_former_leaders,), is_sent_what_is_of_a_leader_between, "LogMatching"),

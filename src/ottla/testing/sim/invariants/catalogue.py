@@ -24,6 +24,13 @@ from ottla.testing.sim.invariants.logs import (
     WatermarkKeepsMinimum,
     WatermarksNeverFall,
 )
+from ottla.testing.sim.invariants.transactions import (
+    CommitIsDecided,
+    NothingBehindTheMarker,
+    OldCoordinatorsMarkNothing,
+    OneOutcome,
+    StableBelowOpen,
+)
 
 ALL: Final[tuple[type[Invariant], ...]] = (
     LogMatching,
@@ -46,6 +53,11 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     LeaderCompleteness,
     LeaderCandidateCompleteness,
     AcknowledgedIsCommitted,
+    OldCoordinatorsMarkNothing,
+    NothingBehindTheMarker,
+    OneOutcome,
+    StableBelowOpen,
+    CommitIsDecided,
 )
 
 

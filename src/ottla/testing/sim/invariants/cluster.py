@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.model import TopicPartition
 from ottla.testing.sim.invariants.shadow_log import SeenBatch, ShadowLog
+from ottla.testing.sim.invariants.shadow_transactions import CommittedDecisions, SeenDecision
 
 if TYPE_CHECKING:
     from ottla.testing.sim.invariants.invariant import Invariant
@@ -59,6 +60,8 @@ class Replica:
     compared: int = 0
     #: The watermark that this life had, as far as its log was not cut since.
     watermark_before: int = 0
+    #: The last stable offset that it shows; -1 while nobody has looked, or where no batch is in a transaction.
+    stable: int = -1
 
     def __str__(self) -> str:
         role = "leader" if self.leads else "follower" if self.follows else "no role"
@@ -96,6 +99,15 @@ class TreeChange(NamedTuple):
     seconds: float = 0.0
 
 
+class CommitAnswered(NamedTuple):
+    transactional_id: str
+    producer_id: int
+    #: In which the decision is written.
+    producer_epoch: int
+    #: How many commits in that epoch were answered.
+    answered: int
+
+
 class Election(NamedTuple):
     """The tree has named another leader, or the same one in another leader epoch."""
 
@@ -125,6 +137,10 @@ class Partition:
     unclean: bool = False
     #: In the order in which the tree had them.
     elections: list[Election] = field(default_factory=list)
+    #: Of the transaction topic: what was decided in a batch, by the sum up to it.
+    decided: dict[int, tuple[SeenDecision, ...]] = field(default_factory=dict)
+    #: Of that, what is committed.
+    decisions: CommittedDecisions = field(default_factory=CommittedDecisions)
 
     def __str__(self) -> str:
         replicas = "; ".join(str(replica) for _, replica in sorted(self.replicas.items()))
@@ -158,6 +174,8 @@ class Cluster:
         self.forgets = False
         #: Who uses which session.
         self.session_owners: dict[int, object] = {}
+        #: How each transaction with an epoch of its own has ended: whether it was committed, by producer and epoch.
+        self.outcomes: dict[tuple[int, int], bool] = {}
         self._invariants = tuple(invariants)
         self._changed: dict[Replica, None] = {}
         self._tree_changes: list[TreeChange] = []
@@ -209,6 +227,8 @@ class Cluster:
         self.note(replica, Changed.GREW)
         for batch in batches:
             replica.log.append(batch, replica.partition.chains)
+            if batch.decided:
+                replica.partition.decided[replica.log.chains[-1]] = batch.decided
 
     def log_was_cut(self, replica: Replica, end: int) -> None:
         self.note(replica, Changed.CUT)
@@ -254,6 +274,11 @@ class Cluster:
         """A client was answered, under acks=all, that everything of its own below `end` is stored."""
         for invariant in self._invariants:
             invariant.acknowledged(self, self.partition(tp, topic_id), end)
+
+    def commit_acknowledged(self, partition: Partition, ended: CommitAnswered) -> None:
+        """A client was answered that its transaction is committed. `partition`: of the transaction topic."""
+        for invariant in self._invariants:
+            invariant.commit_acknowledged(self, partition, ended)
 
     # The end of a turn
 

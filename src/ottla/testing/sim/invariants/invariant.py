@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 from ottla.testing.sim.invariants.cluster import Changed
 
 if TYPE_CHECKING:
-    from ottla.testing.sim.invariants.cluster import Cluster, Partition, Replica, TreeChange
+    from ottla.testing.sim.invariants.cluster import Cluster, CommitAnswered, Partition, Replica, TreeChange
 
 
 class InvariantBroken(Exception):
@@ -41,3 +41,5 @@ class Invariant:
     def session_used(self, cluster: Cluster, session: int, owner: object) -> None: ...
 
     def acknowledged(self, cluster: Cluster, partition: Partition, end: int) -> None: ...
+
+    def commit_acknowledged(self, cluster: Cluster, partition: Partition, ended: CommitAnswered) -> None: ...

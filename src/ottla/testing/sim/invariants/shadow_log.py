@@ -9,6 +9,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ottla.testing.sim.invariants.shadow_transactions import SeenDecision, SeenTransaction, ShadowTransactions
+
 
 class SeenBatch(NamedTuple):
     base: int
@@ -17,10 +19,14 @@ class SeenBatch(NamedTuple):
     epoch: int
     #: The checksum of all that a leader does not change in it.
     checksum: int
+    #: Of records in a transaction, and of markers.
+    transaction: SeenTransaction | None = None
+    #: Of a batch of the transaction topic.
+    decided: tuple[SeenDecision, ...] = ()
 
 
 class ShadowLog:
-    __slots__ = ("chains", "ends", "epochs", "start")
+    __slots__ = ("chains", "ends", "epochs", "start", "transactions")
 
     def __init__(self, start: int = 0) -> None:
         #: The first offset that it can hold.
@@ -29,6 +35,8 @@ class ShadowLog:
         self.ends: list[int] = []
         self.epochs: list[int] = []
         self.chains: list[int] = []
+        #: None while no batch was in one.
+        self.transactions: ShadowTransactions | None = None
 
     @property
     def end(self) -> int:
@@ -41,19 +49,25 @@ class ShadowLog:
     def append(self, batch: SeenBatch, known: Mapping[tuple[int, int], int]) -> None:
         """`known` has the sums of others by end and leader epoch: a log that begins in the middle goes on from one."""
         if self.chains:
-            chain = hash((self.chains[-1], *batch))
+            chain = hash((self.chains[-1], *batch[:4]))
         elif batch.base > 0 and (batch.end, batch.epoch) in known:
             chain = known[batch.end, batch.epoch]
         else:
-            chain = hash((0, *batch))
+            chain = hash((0, *batch[:4]))
         self.ends.append(batch.end)
         self.epochs.append(batch.epoch)
         self.chains.append(chain)
+        if batch.transaction is not None:
+            if self.transactions is None:
+                self.transactions = ShadowTransactions()
+            self.transactions.append(batch.base, batch.end, batch.transaction)
 
     def cut(self, end: int) -> None:
         """Nothing at or above `end` is there any more."""
         keep = bisect_right(self.ends, end)
         del self.ends[keep:], self.epochs[keep:], self.chains[keep:]
+        if self.transactions is not None:
+            self.transactions.cut(end)
 
     def batches_below(self, offset: int) -> int:
         """How many batches lie wholly below it."""
