@@ -14,7 +14,7 @@ from tests.client.reading import read_all
 from tests.interop.broker import Broker
 from tests.spark.sink.conftest import Read
 
-from ottla.spark.sink.ledger import LEDGER_TOPIC
+from ottla.spark.sink.entries import LEDGER_TOPIC
 from ottla.testing.in_process import InProcessBroker
 
 #: A session takes seconds to start, and minutes where many tests share the machine.

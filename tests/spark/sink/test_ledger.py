@@ -12,8 +12,9 @@ from tests.client.reading import read_all
 
 from ottla.client import sync
 from ottla.client.admin.results import ConfigResource
+from ottla.spark.sink.entries import LEDGER_TOPIC, LedgerEntry, is_finished
 from ottla.spark.sink.errors import LedgerFault, QueryNameTaken
-from ottla.spark.sink.ledger import LEDGER_TOPIC, Ledger, LedgerEntry, free_query_name, is_finished
+from ottla.spark.sink.ledger import Ledger, free_query_name
 from ottla.testing.in_process import InProcessBroker
 
 T = TypeVar("T")
