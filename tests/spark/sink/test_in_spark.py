@@ -99,7 +99,7 @@ def test_what_is_wrong_is_said_in_the_driver(spark: Any, ottla_broker: InProcess
     frame = spark.range(3).selectExpr("cast(id AS string) AS value")
     assert "Required attribute 'value' not found" in complaint(spark.range(1))
     assert "Save mode Overwrite not allowed" in complaint(frame, "overwrite")
-    assert "ottla.exactlyOnce needs transactions" in complaint(frame, **{"ottla.exactlyOnce": "true"})
+    assert "ottla.exactlyOnce is for streams" in complaint(frame, **{"ottla.exactlyOnce": "true"})
     assert "ssl.truststore.location" in complaint(frame, **{"kafka.ssl.truststore.location": "/t"})
     large = spark.range(3, numPartitions=1).selectExpr("repeat('x', int(id * 1000)) AS value")
     said = complaint(large, **{"kafka.max.request.size": "1900"})

@@ -106,7 +106,7 @@ def perform(effect: do.Effect, brokers: Brokers, driver: int, choices: Choices) 
                 outcomes[one.task] = do.Outcome.COMMITTED if done else do.Outcome.ABORTED
                 fault(choices, brokers)
             return do.Committed(outcomes)
-        case do.FindStrays(known, _):
+        case do.FindStrays(known):
             strays = [one for one, state in brokers.transactions.items() if state == OPEN]
             return do.StraysFound(tuple(one for one in strays if one.transactional_id not in known))
         case do.Abort(unwanted):
@@ -276,7 +276,7 @@ def test_a_new_batch_is_described_first() -> None:
 
 def test_a_batch_without_rows_is_only_noted() -> None:
     core, effect = after_reading(None, wrote(0, 0))
-    assert effect == do.FindStrays(frozenset(), None)
+    assert effect == do.FindStrays(frozenset())
     assert core.step(do.StraysFound(())) == do.Write(LedgerEntry(query_id="q", batch=BATCH, rows=0))
 
 

@@ -117,8 +117,8 @@ class BatchCommitter:
         return Committed({task.task: outcome for task, outcome in zip(effect.tasks, outcomes, strict=True)})
 
     async def _find_strays(self, effect: FindStrays) -> Event:
-        if effect.version is None:
-            return StraysFound(())
+        assert self._driver is not None
+        version = self._driver.transaction_version
         try:
             listed = await self._admin.list_transactions(states=[_OPEN], pattern=task_ids_pattern(self._name))
         except (UnsupportedVersion, InvalidRegularExpression):  # brokers before 4.1 list all of them
@@ -127,7 +127,7 @@ class BatchCommitter:
         described = await self._described([one for one in ids if one not in effect.known])
         return StraysFound(
             tuple(
-                TransactionIdentity(name, one.producer_id, one.producer_epoch, effect.version)
+                TransactionIdentity(name, one.producer_id, one.producer_epoch, version)
                 for name, one in described.items()
                 if one.state == _OPEN
             )

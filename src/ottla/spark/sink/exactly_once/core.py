@@ -233,7 +233,7 @@ class BatchCommit:
     def _seek(self) -> Effect:
         self.state = State.SEEKING
         known = (*self._unwanted, *self._transactions())
-        return FindStrays(frozenset(one.transactional_id for one in known), known[0].version if known else None)
+        return FindStrays(frozenset(one.transactional_id for one in known))
 
     def _strays_found(self, event: StraysFound) -> Effect:
         self._unwanted = (*self._unwanted, *event.strays)

@@ -59,8 +59,6 @@ class FindStrays:
     """Answered with StraysFound: of this name's tasks what is open and not `known`."""
 
     known: frozenset[str]
-    #: The generation of the protocol; None where no transaction of this batch tells it, and none is looked for.
-    version: int | None
 
 
 @dataclass(frozen=True, slots=True)
