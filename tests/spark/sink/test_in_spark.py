@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.client.producing.transactions import generations
 from tests.client.reading import read_all
 from tests.interop.broker import Broker
 from tests.spark.sink.conftest import Read
@@ -62,6 +63,10 @@ def stream(spark: Any, files: Path, ottla_broker: InProcessBroker, topic: str) -
 def forget_the_last_batch(checkpoint: Path) -> None:
     for name in (str(FILES - 1), f".{FILES - 1}.crc"):
         (checkpoint / "commits" / name).unlink()
+
+
+def committed(bootstrap: str, topic: str) -> list[str]:
+    return [value.decode() for value in asyncio.run(generations.committed(bootstrap, topic))]
 
 
 def texts(records: list[Any]) -> list[str]:
@@ -151,3 +156,43 @@ def test_against_apache_kafka(apache_kafka: Broker, stream: Stream, tmp_path: Pa
         stream(tmp_path / "another", on=bootstrap, **{"ottla.query": topic})
     entries = asyncio.run(read_all(bootstrap, LEDGER_TOPIC))
     assert [json.loads(one.value or b"")["batch"] for one in entries] == list(range(FILES))
+
+
+EXACTLY_ONCE = {"ottla.exactlyOnce": "true"}
+
+
+def _exactly_once(stream: Stream, checkpoint: Path, topic: str, seen: Callable[[], list[str]], **on: str) -> None:
+    """A task that fails, a batch that is planned again, and a driver that never wrote that a batch was done."""
+    options = {"ottla.query": topic, **EXACTLY_ONCE, **on}
+    fails = f"if(value = '1 {ROWS - 1}', raise_error('planted'), value)"
+    with pytest.raises(Exception, match="planted"):
+        stream(checkpoint, fails, **options)
+    assert seen() == sorted(one for one in LINES if one.startswith("0"))
+    stream(checkpoint, **options)
+    assert seen() == sorted(LINES)
+    forget_the_last_batch(checkpoint)
+    stream(checkpoint, **options)
+    assert seen() == sorted(LINES)
+
+
+@pytest.mark.ottla_topic(partitions=2)
+def test_exactly_once(stream: Stream, ottla_broker: InProcessBroker, read: Read, tmp_path: Path, topic: str) -> None:
+    _exactly_once(stream, tmp_path / "checkpoint", topic, lambda: committed(ottla_broker.bootstrap, topic))
+    entries = [json.loads(one.value) for one in read(LEDGER_TOPIC) if one.key == topic.encode()]
+    states = [(one["batch"], one["state"], one["rows"]) for one in entries]
+    assert states[:-1] == [(batch, state, ROWS) for batch in range(FILES) for state in ("PREPARED", "DONE")]
+    assert states[-1] == states[-2]
+    with pytest.raises(Exception, match=f"ottla.query={topic} is the name of another query"):
+        stream(tmp_path / "another", **{"ottla.query": topic, **EXACTLY_ONCE})
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_exactly_once_on_apache_kafka(
+    kafka_jars: Path, watch_server: WatchServer, stream: Stream, tmp_path: Path, topic: str
+) -> None:
+    server = kafka_server(tmp_path / "kafka", folder=kafka_jars, flags=QUICK_KAFKA_FLAGS)
+    with watch_server(server), server:
+        _exactly_once(
+            stream, tmp_path / "checkpoint", topic, lambda: committed(server.bootstrap, topic), on=server.bootstrap
+        )
