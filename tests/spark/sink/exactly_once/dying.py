@@ -113,7 +113,7 @@ class DyingDataSource(OttlaDataSource):
     def name(cls) -> str:
         return "dying"
 
-    def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: N802 - Spark's name
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:
         writer = super().streamWriter(schema, overwrite)
         options: Mapping[str, str] = self.options
         # Spark asks for the kind of the writer: it is the one that writes Arrow batches.

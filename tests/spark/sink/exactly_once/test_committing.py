@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.client.producing.transactions.generations import GENERATIONS, speaking
+from tests.interop.broker import Broker
 from tests.spark.sink.conftest import frame
 
 from ottla.client import sync
@@ -142,17 +143,50 @@ def test_rows_are_seen_when_the_driver_has_committed(query: Query) -> None:
     assert query.open() == []
 
 
-@pytest.mark.parametrize("at", range(8))
-def test_a_driver_that_dies_behind_each_step(query: Query, at: int) -> None:
-    """Fenced, read, described, prepared, committed, strays found, done, aborted."""
-    query.report(0, 0, attempt=1)
+def dies_behind(query: Query, at: int, batch: int = 0) -> None:
+    """And another driver goes on."""
+    query.report(batch, 0, attempt=1)
     steps = iter(range(100))
     with pytest.raises(Crash):
-        query.commit(0, query.whole(0), lambda effect, event: next(steps) == at)
+        query.commit(batch, query.whole(batch), lambda effect, event: next(steps) == at)
     query.run = drawn_run()
-    query.commit(0, query.whole(0))
-    assert query.seen() == lines(0)
+    query.commit(batch, query.whole(batch))
+    assert query.seen() == lines(*range(batch + 1))
     assert query.open() == []
+
+
+#: Fenced, read, described, prepared, committed, strays found, done, aborted.
+STEPS = range(8)
+
+
+@pytest.mark.parametrize("at", STEPS)
+def test_a_driver_that_dies_behind_each_step(query: Query, at: int) -> None:
+    dies_behind(query, at)
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_apache_kafka_is_written_to_as_ottla_is(apache_kafka: Broker, topic: str, thread: LoopThread) -> None:
+    with sync.Admin(bootstrap_servers=apache_kafka.bootstrap) as admin:
+        admin.create_topic(topic, 2, 1)
+    query = Query(apache_kafka.bootstrap, topic, thread)
+    for at in STEPS:
+        dies_behind(query, at, batch=at)
+    batch = len(STEPS)
+    query.settings["transaction.timeout.ms"] = "3000"
+    reports = query.whole(batch)
+    with pytest.raises(Crash):
+        query.commit(batch, reports, lambda effect, event: isinstance(effect, Write))
+    del query.settings["transaction.timeout.ms"]
+    with sync.Producer(query.settings) as producer:
+        producer.finish(reports[0].transaction)
+    while query.open():  # Kafka looks for them every ten seconds
+        pass
+    query.run = drawn_run()
+    with pytest.raises(BatchNotCommitted, match="the time of task 1, task 2 was over before they were committed"):
+        query.commit(batch, query.whole(batch))
+    query.commit(batch, query.whole(batch))
+    assert query.seen() == lines(*range(batch + 1))
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
