@@ -45,6 +45,8 @@ class Query:
     def __init__(self, bootstrap: str, topic: str, thread: LoopThread) -> None:
         self.topic = topic
         self.settings = {"bootstrap.servers": bootstrap}
+        #: Of tasks alone.
+        self.timeout: dict[str, str] = {}
         self.thread = thread
         self.run = drawn_run()
 
@@ -74,7 +76,7 @@ class Query:
         if work is Work.COUNTED:
             return made.counted(iter(batches), COLUMNS)
         name = task_id(self.topic, self.run, task, attempt)
-        report = made.written(iter(batches), COLUMNS, self.topic, self.settings, name, self.thread)
+        report = made.written(iter(batches), COLUMNS, self.topic, {**self.settings, **self.timeout}, name, self.thread)
         return pickle.loads(pickle.dumps(report))
 
     def commit(
@@ -173,11 +175,11 @@ def test_apache_kafka_is_written_to_as_ottla_is(apache_kafka: Broker, topic: str
     for at in STEPS:
         dies_behind(query, at, batch=at)
     batch = len(STEPS)
-    query.settings["transaction.timeout.ms"] = "3000"
+    query.timeout = {"transaction.timeout.ms": "3000"}
     reports = query.whole(batch)
     with pytest.raises(Crash):
         query.commit(batch, reports, lambda effect, event: isinstance(effect, Write))
-    del query.settings["transaction.timeout.ms"]
+    query.timeout = {}
     with sync.Producer(query.settings) as producer:
         producer.finish(reports[0].transaction)
     while query.open():  # Kafka looks for them every ten seconds
