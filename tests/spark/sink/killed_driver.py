@@ -1,6 +1,6 @@
 """A driver that the tests kill: a stream over files, one a micro-batch, into a topic.
 
-python killed_driver.py JSON    # bootstrap, topic, files, checkpoint, master, config and expression
+python killed_driver.py JSON    # bootstrap, topic, files, checkpoint, master, config, expression; dies, options
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ def main() -> None:
     given = json.loads(sys.argv[1])
     spark = ottla.spark.session(master=given["master"], config={"spark.ui.enabled": False, **given["config"]})
     spark.sparkContext.setLogLevel("ERROR")
+    if "dies" in given:
+        from tests.spark.sink.exactly_once.dying import DyingDataSource
+
+        spark.dataSource.register(DyingDataSource)
     lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(given["files"])
     query = (
         lines.repartition(2)
         .selectExpr(f"{given['expression']} AS value")
-        .writeStream.format("ottla")
+        .writeStream.format("dying" if "dies" in given else "ottla")
+        .option("dies", given.get("dies", ""))
+        .options(**given.get("options", {}))
         .option("kafka.bootstrap.servers", given["bootstrap"])
         .option("topic", given["topic"])
         .option("ottla.query", given["topic"])

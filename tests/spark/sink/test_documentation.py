@@ -29,6 +29,7 @@ def test_the_examples(spark: Any, ottla_broker: InProcessBroker, tmp_path: Path,
     assert names["spark"] is spark
     assert len(read("orders")) == 1000
     assert sorted(one.value or b"" for one in read("orders-large")) == sorted(b"ORDER %d" % n for n in range(1000))
+    assert len(read("orders-once")) == 1000
     totals = decoder("avro:registry", schema_registry_url=f"{tmp_path}/schemas", topic="totals")
     values = [totals.decode_one(one.value or b"") for one in read("totals")]
     assert {one["customer"]: one["orders"] for one in values} == {f"customer {n}": 14 + (n < 2) for n in range(7)}

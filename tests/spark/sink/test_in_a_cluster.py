@@ -15,7 +15,8 @@ import ottla.testing
 from ottla.client import sync
 from ottla.client.admin.results import ConfigResource
 from ottla.spark.sink import batch_writer
-from ottla.spark.sink.ledger import LEDGER_TOPIC, Ledger
+from ottla.spark.sink.entries import LEDGER_TOPIC
+from ottla.spark.sink.ledger import Ledger
 from ottla.testing import Cluster
 
 TOPIC = "rows"

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.client.producing.transactions import generations
 from tests.client.reading import read_all
 from tests.interop.broker import Broker
 from tests.spark.sink.conftest import Read
 
-from ottla.spark.sink.ledger import LEDGER_TOPIC
+from ottla.spark.sink.entries import LEDGER_TOPIC
 from ottla.testing.in_process import InProcessBroker
 
 #: A session takes seconds to start, and minutes where many tests share the machine.
@@ -64,6 +65,10 @@ def forget_the_last_batch(checkpoint: Path) -> None:
         (checkpoint / "commits" / name).unlink()
 
 
+def committed(bootstrap: str, topic: str) -> list[str]:
+    return [value.decode() for value in asyncio.run(generations.committed(bootstrap, topic))]
+
+
 def texts(records: list[Any]) -> list[str]:
     return sorted(one.value.decode() for one in records)
 
@@ -99,7 +104,7 @@ def test_what_is_wrong_is_said_in_the_driver(spark: Any, ottla_broker: InProcess
     frame = spark.range(3).selectExpr("cast(id AS string) AS value")
     assert "Required attribute 'value' not found" in complaint(spark.range(1))
     assert "Save mode Overwrite not allowed" in complaint(frame, "overwrite")
-    assert "ottla.exactlyOnce needs transactions" in complaint(frame, **{"ottla.exactlyOnce": "true"})
+    assert "ottla.exactlyOnce is for streams" in complaint(frame, **{"ottla.exactlyOnce": "true"})
     assert "ssl.truststore.location" in complaint(frame, **{"kafka.ssl.truststore.location": "/t"})
     large = spark.range(3, numPartitions=1).selectExpr("repeat('x', int(id * 1000)) AS value")
     said = complaint(large, **{"kafka.max.request.size": "1900"})
@@ -149,5 +154,40 @@ def test_against_apache_kafka(apache_kafka: Broker, stream: Stream, tmp_path: Pa
     assert texts(asyncio.run(read_all(bootstrap, topic))) == sorted(LINES)
     with pytest.raises(Exception, match="is the name of another query"):
         stream(tmp_path / "another", on=bootstrap, **{"ottla.query": topic})
-    entries = asyncio.run(read_all(bootstrap, LEDGER_TOPIC))
+    entries = [one for one in asyncio.run(read_all(bootstrap, LEDGER_TOPIC)) if one.key == topic.encode()]
     assert [json.loads(one.value or b"")["batch"] for one in entries] == list(range(FILES))
+
+
+EXACTLY_ONCE = {"ottla.exactlyOnce": "true"}
+
+
+def _exactly_once(stream: Stream, checkpoint: Path, topic: str, seen: Callable[[], list[str]], **on: str) -> None:
+    """A task that fails, a batch that is planned again, and a driver that never wrote that a batch was done."""
+    options = {"ottla.query": topic, **EXACTLY_ONCE, **on}
+    fails = f"if(value = '1 {ROWS - 1}', raise_error('planted'), value)"
+    with pytest.raises(Exception, match="planted"):
+        stream(checkpoint, fails, **options)
+    assert seen() == sorted(one for one in LINES if one.startswith("0"))
+    stream(checkpoint, **options)
+    assert seen() == sorted(LINES)
+    forget_the_last_batch(checkpoint)
+    stream(checkpoint, **options)
+    assert seen() == sorted(LINES)
+
+
+@pytest.mark.ottla_topic(partitions=2)
+def test_exactly_once(stream: Stream, ottla_broker: InProcessBroker, read: Read, tmp_path: Path, topic: str) -> None:
+    _exactly_once(stream, tmp_path / "checkpoint", topic, lambda: committed(ottla_broker.bootstrap, topic))
+    entries = [json.loads(one.value) for one in read(LEDGER_TOPIC) if one.key == topic.encode()]
+    states = [(one["batch"], one["state"], one["rows"]) for one in entries]
+    assert states[:-1] == [(batch, state, ROWS) for batch in range(FILES) for state in ("PREPARED", "DONE")]
+    assert states[-1] == states[-2]
+    with pytest.raises(Exception, match=f"ottla.query={topic} is the name of another query"):
+        stream(tmp_path / "another", **{"ottla.query": topic, **EXACTLY_ONCE})
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_exactly_once_on_apache_kafka(apache_kafka: Broker, stream: Stream, tmp_path: Path, topic: str) -> None:
+    bootstrap = apache_kafka.bootstrap
+    _exactly_once(stream, tmp_path / "checkpoint", topic, lambda: committed(bootstrap, topic), on=bootstrap)

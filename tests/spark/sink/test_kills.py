@@ -19,7 +19,7 @@ from tests.spark.sink.conftest import Read
 from tests.spark.standalone import SPECULATION, ran_twice, standalone
 
 from ottla.client import sync
-from ottla.spark.sink.ledger import LEDGER_TOPIC
+from ottla.spark.sink.entries import LEDGER_TOPIC
 from ottla.testing.in_process import InProcessBroker
 
 pytestmark = [needs_java, pytest.mark.xdist_group("spark"), pytest.mark.ottla_topic(partitions=2)]

@@ -12,8 +12,9 @@ from tests.client.reading import read_all
 
 from ottla.client import sync
 from ottla.client.admin.results import ConfigResource
+from ottla.spark.sink.entries import LEDGER_TOPIC, LedgerEntry, is_finished
 from ottla.spark.sink.errors import LedgerFault, QueryNameTaken
-from ottla.spark.sink.ledger import LEDGER_TOPIC, Ledger, LedgerEntry, free_query_name, is_finished
+from ottla.spark.sink.ledger import Ledger, free_query_name
 from ottla.testing.in_process import InProcessBroker
 
 T = TypeVar("T")
@@ -96,7 +97,10 @@ def test_a_name_belongs_to_one_query_until_it_is_freed(ottla_broker: InProcessBr
         (b"[1]", "none of the ledger's"),
         (b'{"version": 1}', "none of the ledger's"),
         (b'{"version": 2, "query": "q", "batch": 1, "state": "DONE"}', "a newer one wrote it"),
-        (b'{"version": 1, "query": "q", "batch": 1, "state": "PREPARED"}', "a newer one wrote it"),
+        (b'{"version": 1, "query": "q", "batch": 1, "state": "HALF"}', "a newer one wrote it"),
+        (b'{"version": 1, "query": "q", "batch": 1, "state": "PREPARED", "tasks": 7}', "does not know"),
+        (b'{"version": 1, "query": "q", "batch": 1, "state": "PREPARED", "tasks": [[0, 1]]}', "does not know"),
+        (b'{"version": 1, "query": "q", "batch": 1, "state": "PREPARED", "tasks": [[0, 1, 2, []]]}', "does not know"),
         (b'{"version": 1, "query": "q", "batch": "1", "state": "DONE"}', "does not know"),
         (b'{"version": 1, "query": 7, "batch": 1, "state": "DONE"}', "does not know"),
     ],

@@ -9,6 +9,7 @@ import pytest
 from ottla.spark.options import OptionError
 from ottla.spark.sink.target import checked_target
 
+EXACTLY_ONCE_OPTIONS = {"ottla.exactlyOnce": "true", "ottla.query": "orders"}
 GIVEN = {"kafka.bootstrap.servers": "localhost:9092", "topic": "orders"}
 
 
@@ -31,7 +32,9 @@ def test_a_batch_size_of_the_users_stays() -> None:
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"ottla.exactlyOnce": "true"}, "ottla.exactlyOnce needs transactions, which are not there yet"),
+        ({"ottla.exactlyOnce": "true"}, "ottla.exactlyOnce needs ottla.query"),
+        ({"kafka.transactional.id": "t"}, "kafka.transactional.id cannot be set"),
+        ({"kafka.enable.idempotence": "false", **EXACTLY_ONCE_OPTIONS}, "needs kafka.enable.idempotence"),
         ({"ottla.exactlyOnce": "perhaps"}, "ottla.exactlyOnce must be true or false"),
         ({"ottla.qeury": "a"}, "did you mean ottla.query"),
         ({"ottla.direct": "true"}, "there is no option ottla.direct"),
@@ -61,3 +64,11 @@ def test_options_that_cannot_be(more: dict[str, str], text: str) -> None:
 def test_only_streams_have_a_query() -> None:
     with pytest.raises(OptionError, match=r"ottla\.query is for streams"):
         checked_target({**GIVEN, "ottla.query": "a"}, streaming=False)
+    with pytest.raises(OptionError, match=r"ottla\.exactlyOnce is for streams"):
+        checked_target({**GIVEN, "ottla.exactlyOnce": "true"}, streaming=False)
+
+
+def test_exactly_once() -> None:
+    target = checked_target({**GIVEN, **EXACTLY_ONCE_OPTIONS}, streaming=True)
+    assert (target.exactly_once, target.query) == (True, "orders")
+    assert not checked_target({**GIVEN, "ottla.query": "orders"}, streaming=True).exactly_once

@@ -1,7 +1,8 @@
 """Writing to topics: `batch_writer` and `stream_writer` are what `OttlaDataSource` calls.
 
 Read in this order: `target` (where to, and how), `columns` (of what), `task` (one task's rows), `ledger` (which
-micro-batches are finished), `clients` (what a process keeps) and `writers` (what Spark calls).
+micro-batches are finished), `clients` (what a process keeps) and `writers` (what Spark calls). `exactly_once` is a
+room of its own.
 """
 
 from __future__ import annotations

@@ -11,6 +11,10 @@ from typing import Final
 
 from ottla.client.producing.producer import Producer
 from ottla.client.sync.loop_thread import LoopThread
+from ottla.spark.sink.entries import DONE, LedgerEntry
+from ottla.spark.sink.exactly_once.broker_limits import transaction_ms_max
+from ottla.spark.sink.exactly_once.committing import BatchCommitter
+from ottla.spark.sink.exactly_once.naming import drawn_run
 from ottla.spark.sink.ledger import Ledger
 from ottla.spark.sink.target import SinkTarget
 
@@ -26,6 +30,11 @@ class KeptClients:
         #: By settings, the one that was used last at the end.
         self._producers: dict[tuple[tuple[str, str], ...], Producer] = {}
         self._ledgers: dict[tuple[tuple[str, str], ...], Ledger] = {}
+        self._committers: dict[tuple[tuple[str, str], ...], BatchCommitter] = {}
+        self._runs: dict[tuple[tuple[str, str], ...], str] = {}
+        self._transaction_ms_max: int | None = None
+        #: By name, the micro-batch whose commit was begun last.
+        self.begun: dict[str, int] = {}
 
     def producer(self, target: SinkTarget) -> Producer:
         key = tuple(sorted(target.settings.items()))
@@ -47,7 +56,7 @@ class KeptClients:
     def ledger(self, target: SinkTarget) -> Ledger:
         assert target.query is not None
         settings = target.client_settings
-        key = (*sorted(settings.items()), ("", target.query))
+        key = _ledger_key(target)
         ledger = self._ledgers.pop(key, None)
         if ledger is None:
             name = target.query
@@ -60,19 +69,63 @@ class KeptClients:
 
     def drop_ledger(self, target: SinkTarget) -> None:
         """After a fault: the next one reads the topic from its beginning."""
-        assert target.query is not None
-        ledger = self._ledgers.pop((*sorted(target.client_settings.items()), ("", target.query)), None)
+        ledger = self._ledgers.pop(_ledger_key(target), None)
         if ledger is not None:
             self.thread.run(ledger.close)
+
+    def committer(self, target: SinkTarget) -> BatchCommitter:
+        assert target.query is not None
+        settings, name = target.client_settings, target.query
+        key = _ledger_key(target)
+        committer = self._committers.pop(key, None)
+        if committer is None:
+            committer = self.thread.call(lambda: BatchCommitter(settings, name))
+        self._committers[key] = committer
+        while len(self._committers) > _KEPT_MAX:
+            oldest = self._committers.pop(next(iter(self._committers)))
+            self.thread.run(oldest.close)
+        return committer
+
+    def drop_committer(self, target: SinkTarget) -> None:
+        """After a fault: the next one fences it, and reads the ledger from its beginning."""
+        committer = self._committers.pop(_ledger_key(target), None)
+        if committer is not None:
+            self.thread.run(committer.close)
+
+    def run(self, target: SinkTarget, entry: LedgerEntry | None) -> str:
+        """The run whose ids this process gives to tasks. Another one where the ledger has a list that is not finished:
+        a process may plan for a query that is started again, and its ids are in that list."""
+        key = _ledger_key(target)
+        if key not in self._runs or (entry is not None and entry.state != DONE):
+            self._runs.pop(key, None)
+            self._runs[key] = drawn_run()
+            while len(self._runs) > _KEPT_MAX:
+                self._runs.pop(next(iter(self._runs)))
+        return self._runs[key]
+
+    def transaction_ms_max(self, target: SinkTarget) -> int:
+        """How long brokers let a transaction be open; asked once."""
+        if self._transaction_ms_max is None:
+            settings = target.client_settings
+            self._transaction_ms_max = self.thread.run(lambda: transaction_ms_max(settings))
+        return self._transaction_ms_max
 
     def close(self) -> None:
         for producer in self._producers.values():
             self.thread.run(producer.close)
         for ledger in self._ledgers.values():
             self.thread.run(ledger.close)
+        for committer in self._committers.values():
+            self.thread.run(committer.close)
+        self._committers.clear()
         self._producers.clear()
         self._ledgers.clear()
         self.thread.end()
+
+
+def _ledger_key(target: SinkTarget) -> tuple[tuple[str, str], ...]:
+    assert target.query is not None
+    return (*sorted(target.client_settings.items()), ("", target.query))
 
 
 _kept: KeptClients | None = None

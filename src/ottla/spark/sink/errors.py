@@ -37,6 +37,18 @@ class LedgerFault(SinkError):
     """The ledger's topic is not what it must be, or holds what this version does not know."""
 
 
+class BatchNotCommitted(SinkError):
+    """A micro-batch of a query that writes exactly once: nothing of it is seen, or the ledger says what."""
+
+
+class DriverFenced(BatchNotCommitted):
+    """A younger driver of the same query has begun."""
+
+
+class RowsMoved(BatchNotCommitted):
+    """A task that is committed would have other rows when its micro-batch is planned again."""
+
+
 def what_to_change(error: KafkaError) -> str:
     """The option or the topic's setting that a writer's error is about, or nothing."""
     if isinstance(error, RecordTooLarge):

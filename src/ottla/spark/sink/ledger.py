@@ -1,4 +1,4 @@
-"""Which micro-batches are finished: the topic `__ottla_spark`, one record for each name of a query.
+"""Which micro-batches are finished: the topic `__ottla_spark`, one entry (`entries`) for each name of a query.
 
 A streaming query plans a batch, writes it, and then notes in its checkpoint that it is done. One that dies in between
 plans the same batch again, with the same rows. What it had written is written twice, unless somebody remembers that
@@ -8,19 +8,20 @@ the sink was finished; the ledger does, on the brokers that have the rows:
     value  {"version": 1, "query": <its checkpoint's id>, "batch": <the last one>, "state": "DONE", "rows": <its rows>}
 
 The driver writes DONE when all tasks have their acknowledgements, and only then does Spark note the batch. So of the
-batches of a checkpoint those up to the ledger's are written in full, and the next one perhaps in part.
+batches of a checkpoint those up to the ledger's are written in full, and the next one perhaps in part. A driver that
+writes exactly once has two states more, and writes in transactions, so that an older one can be fenced.
 
 The topic is compacted and has one partition: each reader sees one order, and reads a few segments to its end. A null
-value takes a name out, so that another query may have it.
+value takes a name out, so that another query may have it. A transaction that another name's driver has left open hides
+what stands behind it from readers of committed records: a reader waits for its end, and does not take an older entry
+for the last.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.results import ConfigResource, NewTopic
@@ -33,13 +34,13 @@ from ottla.client.errors import (
 )
 from ottla.client.producing.producer import Producer
 from ottla.client.sync.loop_thread import LoopThread
+from ottla.client.wire.listed_offset import LATEST
+from ottla.client.wire.offsets import list_offsets
 from ottla.model import TopicPartition
-from ottla.spark.sink.errors import LedgerFault, QueryNameTaken
+from ottla.spark.sink.entries import LEDGER_TOPIC, LedgerEntry, is_finished
+from ottla.spark.sink.errors import LedgerFault
 
-LEDGER_TOPIC: Final = "__ottla_spark"
 _PARTITION: Final = TopicPartition(LEDGER_TOPIC, 0)
-VERSION: Final = 1
-DONE: Final = "DONE"
 
 #: As many as Kafka gives its own topics, where there are so many brokers.
 _REPLICAS_MAX: Final = 3
@@ -47,54 +48,10 @@ _REPLICAS_MAX: Final = 3
 _SEGMENT_BYTES: Final = "1048576"
 #: Between two looks: at the position while the end of the topic is read, and for the topic at a broker.
 _POLL_MS: Final = 100
+#: A driver that dies between the begin and the end of a write holds up other names' readers for so long.
+_WRITE_MS_MAX: Final = 15_000
 #: Until every broker has heard of a topic that was made.
 _HEARD_SECONDS_MAX: Final = 30.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerEntry:
-    """What is known of a name."""
-
-    #: The query's id, which its checkpoint keeps over restarts.
-    query_id: str
-    #: The last batch that is finished, and with it all before.
-    batch: int
-    #: Of that batch.
-    rows: int
-
-    def value(self) -> bytes:
-        known = {"version": VERSION, "query": self.query_id, "batch": self.batch, "state": DONE, "rows": self.rows}
-        return json.dumps(known).encode()
-
-    @classmethod
-    def parsed(cls, value: bytes) -> Self:
-        """Raises LedgerFault for what this version did not write: to take it for nothing would write rows twice."""
-        try:
-            told = json.loads(value)
-            version, state, rows = told["version"], told["state"], told.get("rows", 0)
-            query_id, batch = told["query"], told["batch"]
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise LedgerFault(f"{LEDGER_TOPIC} has a record that is none of the ledger's: {value[:200]!r}") from error
-        whole = all(isinstance(one, int) and not isinstance(one, bool) for one in (version, batch, rows))
-        if not whole or not isinstance(query_id, str) or version != VERSION or state != DONE:
-            raise LedgerFault(
-                f"{LEDGER_TOPIC} has a record of version {version!r} in state {state!r}, which this version of Ottla "
-                "does not know: a newer one wrote it"
-            )
-        return cls(query_id=query_id, batch=batch, rows=rows)
-
-
-def is_finished(entry: LedgerEntry | None, name: str, query_id: str, batch: int) -> bool:
-    """Whether this batch was written in full. Raises QueryNameTaken where the name is another query's."""
-    if entry is None:
-        return False
-    if entry.query_id != query_id:
-        raise QueryNameTaken(
-            f"ottla.query={name} is the name of another query: its checkpoint has the id {entry.query_id}, this one's "
-            f"{query_id}. Give this query another name; or, if it takes the other's place and that one will not "
-            f"run again, free the name with ottla.spark.free_query_name({name!r}, ...)"
-        )
-    return batch <= entry.batch
 
 
 def free_query_name(name: str, settings: Mapping[str, str] | None = None, /, **keywords: str) -> bool:
@@ -128,6 +85,8 @@ class Ledger:
         self._settings = dict(settings)
         self._consumer: Consumer | None = None
         self._producer: Producer | None = None
+        #: What writes instead where older drivers are to be fenced.
+        self._driver: Producer | None = None
         #: The last record of the name.
         self._value: bytes | None = None
 
@@ -145,7 +104,28 @@ class Ledger:
         """Writes that a batch is done, unless that is known. Raises QueryNameTaken."""
         if is_finished(await self.entry(), self._name, query_id, batch):
             return
-        await self._write(LedgerEntry(query_id=query_id, batch=batch, rows=rows).value())
+        await self.write(LedgerEntry(query_id=query_id, batch=batch, rows=rows))
+
+    async def write(self, entry: LedgerEntry) -> None:
+        """Raises ProducerFenced where a younger driver has fenced this one."""
+        await self._write(entry.value())
+
+    async def fence(self, transactional_id: str) -> Producer:
+        """What has fenced here before, with this id, writes nothing any more: what it was writing is done or undone.
+
+        Once for a process: who is fenced by a younger one stays so.
+        """
+        if self._driver is None:
+            driver = Producer(
+                self._settings, linger_ms=0, transactional_id=transactional_id, transaction_timeout_ms=_WRITE_MS_MAX
+            )
+            try:
+                await driver.init_transactions()
+            except BaseException:
+                await driver.close(timeout_ms=0)
+                raise
+            self._driver = driver
+        return self._driver
 
     async def free(self) -> bool:
         """Takes the name out; whether it was there."""
@@ -156,11 +136,12 @@ class Ledger:
 
     async def close(self) -> None:
         consumer, self._consumer = self._consumer, None
-        producer, self._producer = self._producer, None
+        producers, self._producer, self._driver = (self._producer, self._driver), None, None
         if consumer is not None:
             await consumer.close()
-        if producer is not None:
-            await producer.close()
+        for producer in producers:
+            if producer is not None:
+                await producer.close()
 
     async def _opened(self) -> Consumer:
         async with Admin(self._settings) as admin:
@@ -180,7 +161,8 @@ class Ledger:
         allowed_ms = consumer.settings.default_api_timeout_ms
         try:
             async with asyncio.timeout(allowed_ms / 1000):
-                end = (await consumer.end_offsets([_PARTITION]))[_PARTITION]
+                # Of all records: behind the last that is committed there may be one of an open transaction, and ours.
+                end = (await list_offsets(consumer.cluster, {_PARTITION: LATEST}))[_PARTITION].offset
                 if await consumer.position(_PARTITION) > end:  # the topic was deleted, and made again
                     self._value = None
                     consumer.seek_to_beginning(_PARTITION)
@@ -192,6 +174,12 @@ class Ledger:
             raise RequestTimedOut(f"{LEDGER_TOPIC} was not read to its end within {allowed_ms} ms") from None
 
     async def _write(self, value: bytes | None) -> None:
+        if self._driver is not None:
+            async with self._driver.transaction():
+                await self._driver.send_and_wait(
+                    LEDGER_TOPIC, value, self._name.encode(), partition=_PARTITION.partition
+                )
+            return
         if self._producer is None:
             self._producer = Producer(self._settings, linger_ms=0)
         await self._producer.send_and_wait(LEDGER_TOPIC, value, self._name.encode(), partition=_PARTITION.partition)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from pyspark.sql.datasource import WriterCommitMessage
+
+from ottla.client.producing.transactions.core import TransactionIdentity
+from ottla.spark.sink.entries import RecordPlace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,3 +19,27 @@ class TaskReport(WriterCommitMessage):  # type: ignore[misc]  # pyspark's annota
     query_id: str | None
     #: The micro-batch was finished before: nothing was written.
     skipped: bool
+
+
+class Work(Enum):
+    """What a task of a query that writes exactly once has done with its rows."""
+
+    WROTE = "wrote"
+    #: Its rows are committed already: it has only looked whether they are the same.
+    COUNTED = "counted"
+    #: The micro-batch is finished, or what it wrote only waits to be committed: the task has not looked at its rows.
+    NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransactionReport(WriterCommitMessage):  # type: ignore[misc]  # as above
+    """Of a task that writes in a transaction of its own, and leaves it open."""
+
+    query_id: str
+    task: int
+    work: Work
+    rows: int = 0
+    checksum: int = 0
+    #: None where it has opened none: there were no rows, or none to be written.
+    transaction: TransactionIdentity | None = None
+    place: RecordPlace | None = None

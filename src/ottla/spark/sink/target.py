@@ -32,6 +32,8 @@ class SinkTarget:
     settings: dict[str, str]
     #: Under which name the ledger has the query; None where there is no ledger.
     query: str | None
+    #: Each task in a transaction of its own, which the driver commits.
+    exactly_once: bool = False
 
     @property
     def client_settings(self) -> dict[str, str]:
@@ -44,12 +46,12 @@ def checked_target(options: Mapping[str, str], *, streaming: bool) -> SinkTarget
     """Raises OptionError. What is Spark's own or the source's is passed over, as the sink for Kafka does."""
     given = folded(options)
     refuse_unknown({name: "" for name in given if name.startswith("ottla.")}, (QUERY, EXACTLY_ONCE))
-    if yes_or_no(given, EXACTLY_ONCE, default=False):
-        raise OptionError(
-            f"{EXACTLY_ONCE} needs transactions, which are not there yet: leave it out. With {QUERY} a finished "
-            "micro-batch is not written a second time"
-        )
+    exactly_once = yes_or_no(given, EXACTLY_ONCE, default=False)
     query = given.get(QUERY)
+    if exactly_once and not streaming:
+        raise OptionError(f"{EXACTLY_ONCE} is for streams (writeStream): nothing else has batches that are replayed")
+    if exactly_once and query is None:
+        raise OptionError(f"{EXACTLY_ONCE} needs {QUERY}: the name under which micro-batches are remembered")
     if query is not None:
         _check_query(query, streaming=streaming)
     topic = given.get(TOPIC)
@@ -57,7 +59,8 @@ def checked_target(options: Mapping[str, str], *, streaming: bool) -> SinkTarget
         fault = topic_name_fault(topic)
         if fault:
             raise OptionError(f"{TOPIC}: no topic can have this name: {fault}")
-    return SinkTarget(topic=topic, settings=_producer_settings(given, with_ledger=query is not None), query=query)
+    settings = _producer_settings(given, with_ledger=query is not None, exactly_once=exactly_once)
+    return SinkTarget(topic=topic, settings=settings, query=query, exactly_once=exactly_once)
 
 
 def _check_query(query: str, *, streaming: bool) -> None:
@@ -70,7 +73,7 @@ def _check_query(query: str, *, streaming: bool) -> None:
         )
 
 
-def _producer_settings(given: Mapping[str, str], *, with_ledger: bool) -> dict[str, str]:
+def _producer_settings(given: Mapping[str, str], *, with_ledger: bool, exactly_once: bool) -> dict[str, str]:
     for what in "key", "value":
         if f"{CLIENT_PREFIX}{what}.serializer" in given:
             raise OptionError(
@@ -78,6 +81,13 @@ def _producer_settings(given: Mapping[str, str], *, with_ledger: bool) -> dict[s
             )
     settings = client_settings(given)
     settings.setdefault("batch.size", _BATCH_BYTES)
+    if "transactional.id" in settings:
+        raise OptionError(
+            f"{CLIENT_PREFIX}transactional.id cannot be set: with {EXACTLY_ONCE} tasks have ids of their own, "
+            f"after {QUERY}"
+        )
+    if exactly_once and settings.get("enable.idempotence", "true").strip().lower() != "true":
+        raise OptionError(f"{EXACTLY_ONCE} needs {CLIENT_PREFIX}enable.idempotence: leave it out")
     try:
         checked = Producer(settings).settings
     except SettingsError as error:

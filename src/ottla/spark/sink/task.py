@@ -10,16 +10,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.client.errors import KafkaError
 from ottla.client.producing.arrow import EnteredRows, enter_table
-from ottla.spark.sink.columns import SinkColumns
 from ottla.spark.sink.errors import RowsNotWritten, what_to_change
 
 if TYPE_CHECKING:
     from ottla.client.producing.producer import Producer
+    from ottla.client.records import WrittenRows
     from ottla.client.sync.loop_thread import LoopThread
+    from ottla.spark.sink.exactly_once.checksum import TakenColumns
+
+
+class TaskOutcome(NamedTuple):
+    rows: int
+    #: Some of the last ones; None where there were none.
+    last: WrittenRows | None
 
 
 class TaskRows:
@@ -30,12 +37,16 @@ class TaskRows:
         self._topic = topic
         #: What is not known to be acknowledged, the oldest first; `buffer.memory` bounds what it holds.
         self._entered: deque[EnteredRows] = deque()
+        #: Known at the end.
+        self.last: WrittenRows | None = None
 
     async def add(self, rows: Any, first_row: int) -> None:
         """Into the queues. Raises what is known by now of rows that were added before, and of these."""
         entered = await enter_table(self._producer, rows, self._topic, first_row)
-        self._entered.append(entered)
         self._entered = deque(one for one in self._entered if not one.settled())
+        if entered.fault is not None:
+            raise entered.fault
+        self._entered.append(entered)
 
     def waiting(self) -> int:
         """How many batches of Kafka's are not known to be acknowledged."""
@@ -44,13 +55,14 @@ class TaskRows:
     async def end(self) -> None:
         """Until all are acknowledged."""
         while self._entered:
-            await self._entered.popleft().written()
+            written = await self._entered.popleft().written()
+            self.last = written[-1] if written else self.last
 
 
 def write_rows(
-    batches: Iterator[Any], columns: SinkColumns, topic: str | None, producer: Producer, thread: LoopThread, where: str
-) -> int:
-    """How many there were, when all are acknowledged. `where` says whose they are, for what is said of them."""
+    batches: Iterator[Any], columns: TakenColumns, topic: str | None, producer: Producer, thread: LoopThread, where: str
+) -> TaskOutcome:
+    """When all are acknowledged. `where` says whose they are, for what is said of them."""
     task = TaskRows(producer, topic)
     count = 0
     adding: Future[None] | None = None
@@ -71,4 +83,4 @@ def write_rows(
     finally:
         if adding is not None:
             adding.cancel()
-    return count
+    return TaskOutcome(count, task.last)

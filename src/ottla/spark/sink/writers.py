@@ -6,15 +6,15 @@ Where what runs:
     executors                write, for each task and each attempt at it
     driver, second process   stream_writer again, then commit with what the tasks have returned, or abort
 
-Rows are written once at least: Spark repeats tasks that failed, and nothing takes back what those had written.
+Rows are written once at least: Spark repeats tasks that failed, and nothing takes back what those had written. With
+`ottla.exactlyOnce` another writer takes the place of `StreamWriter`: `exactly_once.writer`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any
 
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from ottla.client.errors import KafkaError
@@ -22,10 +22,12 @@ from ottla.spark.options import OptionError, folded
 from ottla.spark.sink.clients import kept_clients
 from ottla.spark.sink.columns import SinkColumns
 from ottla.spark.sink.encoding import encoders_of
+from ottla.spark.sink.entries import LEDGER_TOPIC, LedgerEntry, is_finished
 from ottla.spark.sink.errors import LedgerFault, what_to_change
-from ottla.spark.sink.ledger import LEDGER_TOPIC, LedgerEntry, is_finished
+from ottla.spark.sink.exactly_once.writer import ExactlyOnceWriter
 from ottla.spark.sink.messages import TaskReport
-from ottla.spark.sink.target import QUERY, SinkTarget, checked_target
+from ottla.spark.sink.places import TaskPlace
+from ottla.spark.sink.target import SinkTarget, checked_target
 from ottla.spark.sink.task import write_rows
 
 if TYPE_CHECKING:
@@ -42,33 +44,17 @@ def batch_writer(schema: StructType, overwrite: bool, options: Mapping[str, str]
     return BatchWriter(target, _columns(schema, target, options))
 
 
-def stream_writer(schema: StructType, overwrite: bool, options: Mapping[str, str]) -> StreamWriter:
+def stream_writer(schema: StructType, overwrite: bool, options: Mapping[str, str]) -> StreamWriter | ExactlyOnceWriter:
     if overwrite:
         raise OptionError("output mode complete is not for topics, whose records stay: use append or update")
     target = checked_target(options, streaming=True)
     columns = _columns(schema, target, options)
-    return StreamWriter(target, columns, None if target.query is None else _ledger_entry(target))
+    entry = None if target.query is None else _ledger_entry(target)
+    return ExactlyOnceWriter(target, columns, entry) if target.exactly_once else StreamWriter(target, columns, entry)
 
 
 def _columns(schema: StructType, target: SinkTarget, options: Mapping[str, str]) -> SinkColumns:
     return SinkColumns(schema, target.topic, encoders_of(folded(options), target.topic))
-
-
-class TaskPlace(NamedTuple):
-    """Of which partition, query and micro-batch a task is."""
-
-    partition: int
-    query_id: str | None
-    batch: int | None
-
-    @classmethod
-    def of_this_task(cls) -> Self:
-        context = TaskContext.get()
-        if context is None:  # in tests that call a writer themselves
-            return cls(0, None, None)
-        batch = context.getLocalProperty("streaming.sql.batchId")
-        query_id = context.getLocalProperty("sql.streaming.queryId")
-        return cls(context.partitionId(), query_id, None if batch is None else int(batch))
 
 
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's annotations are not read
@@ -93,12 +79,11 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # as abo
         place = TaskPlace.of_this_task()
         name = self._target.query
         if name is not None:
-            if place.query_id is None or place.batch is None:
-                raise LedgerFault(f"Spark does not say of which query and batch a task is, which {QUERY} needs")
-            if is_finished(self._entry, name, place.query_id, place.batch):
+            query_id, batch = place.of_a_micro_batch()
+            if is_finished(self._entry, name, query_id, batch):
                 for _ in iterator:  # what Spark has begun to send it sends to its end
                     pass
-                return TaskReport(rows=0, query_id=place.query_id, skipped=True)
+                return TaskReport(rows=0, query_id=query_id, skipped=True)
         return _written(iterator, self._target, self._columns, place)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
@@ -139,7 +124,7 @@ def _written(batches: Iterator[Any], target: SinkTarget, columns: SinkColumns, p
     batch = "" if place.batch is None else f" of batch {place.batch}"
     where = f"task {place.partition}{batch}"
     try:
-        rows = write_rows(batches, columns, target.topic, producer, kept.thread, where)
+        rows = write_rows(batches, columns, target.topic, producer, kept.thread, where).rows
     except BaseException:
         kept.drop_producer(target)
         raise

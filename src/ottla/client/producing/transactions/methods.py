@@ -71,6 +71,11 @@ class TransactionMethods:
         else:
             await finish(self.cluster, identity, self.settings.max_block_ms, commit=commit)
 
+    @property
+    def transaction_version(self) -> int:
+        """The generation of the protocol that the coordinator speaks, as it was heard last."""
+        return self._transactions().core.version
+
     def _transactions(self) -> Transactor:
         self._check_open()
         if self._transactor is None:

@@ -1,0 +1,72 @@
+"""Whether a task's rows are those that it had before, in whatever order they come.
+
+Of each row there is a CRC over its columns, one after the other; their sum does not depend on the order of rows, nor on
+how they are cut into Arrow batches. That a shuffle hands a task its rows in another order is no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Protocol
+from zlib import crc32
+
+from ottla.arrow.library import pa
+from ottla.arrow.schema import HEADERS
+
+_MODULUS: Final = 2**63
+#: Lengths and nulls count too: a CRC of 32 bits alone says nothing of where one column ends.
+_PER_BYTE: Final = 0x9E3779B97F4A7C15
+_PER_NULL: Final = 0xC2B2AE3D27D4EB4F
+#: In place of a null.
+_NULL: Final = b"\xffnull"
+
+
+class TakenColumns(Protocol):
+    def taken_from(self, rows: Any, first_row: int) -> Any: ...
+
+
+class SummedColumns:
+    """The columns that become records, and the checksum of all that were taken."""
+
+    def __init__(self, columns: TakenColumns) -> None:
+        self._columns = columns
+        self.checksum = 0
+
+    def taken_from(self, rows: Any, first_row: int) -> Any:
+        taken = self._columns.taken_from(rows, first_row)
+        self.checksum = (self.checksum + _sum(taken)) % _MODULUS
+        return taken
+
+
+def _sum(rows: Any) -> int:
+    total = 0
+    crcs: Iterable[int] | None = None
+    for number, name in enumerate(sorted(rows.schema.names), start=1):
+        column = rows.column(name)
+        if name == HEADERS:
+            total += number * _headers_sum(column)
+            continue
+        values = _bytes(column)
+        crcs = map(crc32, values) if crcs is None else map(crc32, values, crcs)
+        total += number * (_PER_BYTE * sum(map(len, values)) + _PER_NULL * column.null_count)
+    return total + (0 if crcs is None else sum(crcs))
+
+
+def _headers_sum(column: Any) -> int:
+    """Of the headers of all rows, without regard to whose they are: rows of the same headers are rare."""
+    nulls: int = column.null_count
+    entries = column.flatten()
+    keys, values = (_bytes(part) for part in entries.flatten())
+    return _PER_NULL * nulls + _PER_BYTE * len(keys) + sum(map(crc32, values, map(crc32, keys)))
+
+
+def _bytes(column: Any) -> list[bytes]:
+    if pa.types.is_integer(column.type):
+        column = column.cast(pa.string())
+    if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
+        column = column.cast(pa.large_binary() if pa.types.is_large_string(column.type) else pa.binary())
+    return list(_filled(column.to_pylist())) if column.null_count else column.to_pylist()
+
+
+def _filled(values: Iterable[bytes | None]) -> Iterator[bytes]:
+    return (_NULL if one is None else one for one in values)

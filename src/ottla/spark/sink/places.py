@@ -1,0 +1,32 @@
+"""Of which partition, query and micro-batch a task is, as Spark tells its Python workers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+from pyspark import TaskContext
+
+from ottla.spark.sink.errors import LedgerFault
+from ottla.spark.sink.target import QUERY
+
+
+class TaskPlace(NamedTuple):
+    partition: int
+    query_id: str | None
+    batch: int | None
+    attempt: int
+
+    @classmethod
+    def of_this_task(cls) -> Self:
+        context = TaskContext.get()
+        if context is None:  # in tests that call a writer themselves
+            return cls(0, None, None, 0)
+        batch = context.getLocalProperty("streaming.sql.batchId")
+        query_id = context.getLocalProperty("sql.streaming.queryId")
+        return cls(context.partitionId(), query_id, None if batch is None else int(batch), context.attemptNumber())
+
+    def of_a_micro_batch(self) -> tuple[str, int]:
+        """The query's id and the micro-batch's number; raises LedgerFault where it is of none."""
+        if self.query_id is None or self.batch is None:
+            raise LedgerFault(f"Spark does not say of which query and batch a task is, which {QUERY} needs")
+        return self.query_id, self.batch
