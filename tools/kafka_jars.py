@@ -1,8 +1,9 @@
 """Apache Kafka's jars, fetched once with Maven and kept in a folder of the repository's cache.
 
 They are a peer in the benchmarks and an oracle in the tests: the broker, its command line tools and its client.
-``OTTLA_KAFKA_JARS``, ``OTTLA_KAFKA39_JARS``, ``OTTLA_KAFKA39_BROKER_JARS`` and ``OTTLA_SPARK_CONNECTOR_JARS`` name
-folders to use (and to fill, when they are empty) instead.
+``OTTLA_KAFKA_JARS``, ``OTTLA_KAFKA_STREAMS_JARS``, ``OTTLA_KAFKA39_JARS``,
+``OTTLA_KAFKA39_BROKER_JARS`` and ``OTTLA_SPARK_CONNECTOR_JARS`` name folders to use (and to fill, when they are empty)
+instead.
 
     python -m tools.kafka_jars             # prints the folder of Kafka 4.3
     python -m tools.kafka_jars --clients39 # prints the folder of the 3.9 client, which still speaks ZooKeeper mode
@@ -52,6 +53,13 @@ KAFKA = JarSet(
     variable="OTTLA_KAFKA_JARS",
     artifacts=("org.apache.kafka:kafka_2.13:4.3.1", "org.apache.kafka:kafka-tools:4.3.1"),
     witness="kafka-clients-4.3.1.jar",
+)
+#: Kafka Streams, for applications that tests write.
+STREAMS = JarSet(
+    folder_name="kafka-streams-4.3.1",
+    variable="OTTLA_KAFKA_STREAMS_JARS",
+    artifacts=("org.apache.kafka:kafka-streams:4.3.1",),
+    witness="kafka-streams-4.3.1.jar",
 )
 CLIENTS_39 = JarSet(
     folder_name="kafka-clients-3.9.0",
