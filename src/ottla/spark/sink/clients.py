@@ -32,8 +32,8 @@ class KeptClients:
         self._ledgers: dict[tuple[tuple[str, str], ...], Ledger] = {}
         self._committers: dict[tuple[tuple[str, str], ...], BatchCommitter] = {}
         self._runs: dict[tuple[tuple[str, str], ...], str] = {}
-        self._transaction_ms_max: int | None = None
-        #: By name, the micro-batch whose commit was begun last.
+        self._transaction_ms_max: dict[tuple[tuple[str, str], ...], int] = {}
+        #: By name, the micro-batch whose commit was begun and has not succeeded.
         self.begun: dict[str, int] = {}
 
     def producer(self, target: SinkTarget) -> Producer:
@@ -105,10 +105,13 @@ class KeptClients:
 
     def transaction_ms_max(self, target: SinkTarget) -> int:
         """How long brokers let a transaction be open; asked once."""
-        if self._transaction_ms_max is None:
+        key = _ledger_key(target)
+        if key not in self._transaction_ms_max:
             settings = target.client_settings
-            self._transaction_ms_max = self.thread.run(lambda: transaction_ms_max(settings))
-        return self._transaction_ms_max
+            self._transaction_ms_max[key] = self.thread.run(lambda: transaction_ms_max(settings))
+            while len(self._transaction_ms_max) > _KEPT_MAX:
+                self._transaction_ms_max.pop(next(iter(self._transaction_ms_max)))
+        return self._transaction_ms_max[key]
 
     def close(self) -> None:
         for producer in self._producers.values():

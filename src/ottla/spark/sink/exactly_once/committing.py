@@ -65,6 +65,9 @@ class BatchCommitter:
         self._ledger = Ledger(settings, name)
         self._admin = Admin(self._settings)
         self._turns = asyncio.Semaphore(_AT_ONCE_MAX)
+        #: Ends transactions of tasks: whoever has their identities may.
+        self._ender = Producer(self._settings)
+        #: Writes to the ledger, and is fenced by younger ones.
         self._driver: Producer | None = None
 
     async def commit(self, core: BatchCommit) -> None:
@@ -91,6 +94,7 @@ class BatchCommitter:
     async def close(self) -> None:
         await self._ledger.close()
         await self._admin.close()
+        await self._ender.close()
 
     # One effect each
 
@@ -134,31 +138,26 @@ class BatchCommitter:
         )
 
     async def _abort(self, effect: Abort) -> Event:
-        if effect.transactions:
-            producer = self._driver
-            if producer is None:
-                producer = self._driver = await self._ledger.fence(driver_id(self._name))
-            await asyncio.gather(*(self._undo(producer, one) for one in effect.transactions))
+        await asyncio.gather(*map(self._undo, effect.transactions))
         return Aborted()
 
     # One transaction each
 
     async def _outcome(self, task: LedgerTask) -> Outcome:
         assert task.transaction is not None
-        assert self._driver is not None
         try:
             async with self._turns:
-                await self._driver.finish(task.transaction)
+                await self._ender.finish(task.transaction)
         except InvalidTxnState:
             return Outcome.ABORTED
         except (ProducerFenced, InvalidProducerIdMapping, UnknownProducerId, TransactionalIdNotFound):
             return await outcome_in_the_log(self._settings, task.place)
         return Outcome.COMMITTED
 
-    async def _undo(self, producer: Producer, transaction: TransactionIdentity) -> None:
+    async def _undo(self, transaction: TransactionIdentity) -> None:
         with suppress(KafkaError):  # it has ended already, or does when its time is over
             async with self._turns:
-                await producer.finish(transaction, commit=False)
+                await self._ender.finish(transaction, commit=False)
 
     async def _described(self, ids: Sequence[str]) -> Mapping[str, TransactionDescription]:
         """Those that are known."""

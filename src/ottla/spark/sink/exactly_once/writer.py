@@ -69,6 +69,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         except BatchNotCommitted:
             kept.drop_committer(self._target)
             raise
+        kept.begun.pop(self._name)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Tasks have failed, and those that have not are waited for by readers until they end; or `commit` was called,
@@ -76,7 +77,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         kept = kept_clients()
         reports = [one for one in messages if isinstance(one, TransactionReport)]
         opened = [one.transaction for one in reports if one.transaction is not None]
-        if not opened or kept.begun.get(self._name) == batchId:
+        if kept.begun.pop(self._name, None) == batchId or not opened:
             return
         committer = kept.committer(self._target)
         kept.thread.run(lambda: committer.abort(opened))
