@@ -201,6 +201,40 @@ async def test_what_was_asked_in_a_former_role_is_not_appended(world: FetchingWo
     assert len(world.logs()) == 1
 
 
+@pytest.mark.parametrize("news", ["watermark", "log start"])
+def test_what_an_answer_to_a_former_role_said_is_said_again(news: str) -> None:
+    """It is not taken over; the leader takes it for told, and would say it again with the next records only."""
+    held: list[tuple[Fetcher, bytes]] = []
+    is_held = [news == "watermark"]
+    answered = Fetcher._answered
+
+    def holding(self: Fetcher, frame: bytes | memoryview) -> None:
+        assert self._requests is not None
+        rows = list(self._requests.read(memoryview(frame))[2])
+        if is_held[0] and rows and not any(len(row.records) for row in rows):
+            is_held[0] = False
+            held.append((self, bytes(frame)))
+        else:
+            answered(self, frame)
+
+    async def scenario(world: FetchingWorld) -> None:
+        await world.lead_one(1, epoch=1)
+        await world.produce(b"a", b"b")
+        if news == "log start":
+            await world.settled()
+            is_held[0] = True
+            world.log(1, TP).advance_start(1)
+        await world.until(lambda: bool(held))
+        await world.lead_one(1, epoch=2)
+        world.brokers[2].process.context().run(answered, *held[0])
+        await world.settled()
+        assert world.high_watermarks() == {1: 2, 2: 2}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Fetcher, "_answered", holding)
+        run_in_world(scenario, brokers=2, properties=BUFFERED)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_leaders_that_do_not_know_diverging_epochs(seed: int) -> None:
     """Kafka before 2.7: logs that parted are cut by what OffsetForLeaderEpoch says."""

@@ -124,6 +124,28 @@ def test_a_session_that_starts_anew_gives_up_the_former() -> None:
     assert (session.id, session.epoch) == (0, 0)
 
 
+def test_a_session_starts_anew_where_the_leader_told_what_was_not_taken_over() -> None:
+    session = FollowerSession()
+    offsets: dict[Key, int | None] = {A: 1, B: 2}
+
+    def row_of(key: Key) -> AskedRow | None:
+        offset = offsets.get(key)
+        return None if offset is None else row(key, offset)
+
+    session.take([A, B], row_of)
+    session.answered(7)
+    session.untaken[A] = None
+    assert session.has_missed(row_of)
+    assert not session.has_missed(row_of)
+    # Neither of these is known to the leader as it is asked for next.
+    session.untaken.update({B: None, C: None})
+    offsets[B] = None
+    assert not session.has_missed(row_of)
+    session.untaken[A] = None
+    session.restart()
+    assert not session.has_missed(row_of)
+
+
 # Which fetcher
 
 

@@ -156,6 +156,8 @@ class Fetcher:
             # Registered anew: the leader has to hear it of each partition, or would vouch for the former registration.
             requests = self._requests = self._requests_of(requests.version)
             session.restart()
+        elif session.untaken and session.has_missed(partitions.row):
+            session.restart()
         full = session.epoch == FULL
         if full:
             session.restart()
@@ -279,7 +281,7 @@ class Fetcher:
         self._refusals = 0
         self._link.answered()
         self._session.answered(session_id)
-        self._taking = TakenAnswer(self.partitions, self._session.known, self._lookups, self._around).steps(rows)
+        self._taking = TakenAnswer(self.partitions, self._session, self._lookups, self._around).steps(rows)
         self._take_on()
 
     def _take_on(self) -> None:

@@ -2,6 +2,11 @@
 
 A full request (epoch 0) names all and opens a session; those behind it name what has changed. Whatever goes wrong, the
 next one is full again; it carries the former session's id, which the leader then forgets.
+
+The leader says each partition's watermark and log start once, and takes them for known as soon as it has answered. What
+was not taken over of an answer, since the partition's role changed while it was on its way, would be said again with
+the partition's next records, if ever some come. Only a new session makes a leader say it again: one that keeps to
+KIP-227 remembers what it has said also of a partition that is asked for in another leader epoch.
 """
 
 from __future__ import annotations
@@ -21,13 +26,15 @@ Forgotten = dict[TopicKey, list[int]]
 
 
 class FollowerSession:
-    __slots__ = ("epoch", "id", "known")
+    __slots__ = ("epoch", "id", "known", "untaken")
 
     def __init__(self) -> None:
         self.id = NO_SESSION
         self.epoch = FULL
         #: What the leader was last asked, with the request that is under way.
         self.known: dict[Key, AskedRow] = {}
+        #: Of these the leader takes something for told that was not taken over.
+        self.untaken: dict[Key, None] = {}
 
     def take(self, keys: Iterable[Key], row_of: Callable[[Key], AskedRow | None]) -> tuple[Rows, Forgotten]:
         """What the next request is to say of these partitions; None of `row_of`: nothing is to be asked."""
@@ -44,6 +51,14 @@ class FollowerSession:
                 rows.setdefault(key[0], []).append(row)
         return rows, forgotten
 
+    def has_missed(self, row_of: Callable[[Key], AskedRow | None]) -> bool:
+        """Whether the leader takes something for told that was not taken over, of a partition still asked for.
+
+        One that is not asked for now leaves the session with the next request, and is all new when it comes back.
+        """
+        untaken, self.untaken = self.untaken, {}
+        return any(key in self.known and row_of(key) is not None for key in untaken)
+
     def answered(self, session_id: int) -> None:
         """The leader has taken the request; without a session id it keeps no session for us."""
         if session_id == NO_SESSION:
@@ -56,6 +71,7 @@ class FollowerSession:
         """The next request names all."""
         self.epoch = FULL
         self.known = {}
+        self.untaken = {}
 
     def forget(self) -> None:
         """The leader does not know it."""

@@ -7,13 +7,13 @@ turns of the loop. A flush that a write asks for goes the same way as a leader's
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ottla import logs
 from ottla.model import ErrorCode
-from ottla.protocol.hot.follower_fetch import AnswerRow, AskedRow
-from ottla.replication.fetching.partition import FetchedPartition, FetchState, Key
+from ottla.protocol.hot.follower_fetch import AnswerRow
+from ottla.replication.fetching.partition import FetchedPartition, FetchState
 from ottla.replication.fetching.records_pieces import pieces
 from ottla.replication.fetching.surroundings import Surroundings
 from ottla.replication.throttles import names
@@ -23,6 +23,7 @@ from ottla.storage.errors import AppendRefused, StorageFault
 if TYPE_CHECKING:
     from ottla.replication.fetching.asked_partitions import AskedPartitions
     from ottla.replication.fetching.lookups import Lookups
+    from ottla.replication.fetching.session import FollowerSession
 
 log_event = logs.logger("replication")
 
@@ -48,13 +49,15 @@ _OF_A_TOPIC: Final = frozenset(
 class TakenAnswer:
     """One answer, with what was asked."""
 
-    __slots__ = ("_around", "_asked", "_lookups", "_partitions")
+    __slots__ = ("_around", "_asked", "_lookups", "_partitions", "_session")
 
     def __init__(
-        self, partitions: AskedPartitions, asked: Mapping[Key, AskedRow], lookups: Lookups, around: Surroundings
+        self, partitions: AskedPartitions, session: FollowerSession, lookups: Lookups, around: Surroundings
     ) -> None:
         self._partitions = partitions
-        self._asked = asked
+        self._session = session
+        #: A session that starts anew meanwhile has another one.
+        self._asked = session.known
         self._lookups = lookups
         self._around = around
 
@@ -63,16 +66,21 @@ class TakenAnswer:
         for row in rows:
             one = self._partitions.of((row.topic, row.partition))
             if one is None or not self._is_awaited(one):
+                self._left(row)
                 continue
             try:
                 yield from self._take(one, row)
-            except StorageFault as fault:
-                self._partitions.storage_failed(one, fault)
-            except AppendRefused as refused:
-                self._refuse(one, refused)
             except Exception as fault:
-                self._partitions.broke(one, fault)
+                self._left(row)
+                self._broke(one, fault)
             yield
+
+    def _left(self, row: AnswerRow) -> None:
+        """It is not taken over. An error and an end of what logs have in common are said again by themselves."""
+        if row.error == ErrorCode.NONE and row.diverging is None:
+            key = (row.topic, row.partition)
+            self._session.untaken[key] = None
+            self._partitions.changed[key] = None
 
     def _is_awaited(self, one: FetchedPartition) -> bool:
         """Whether this answers what was asked in its present role, at its present end."""
@@ -158,6 +166,14 @@ class TakenAnswer:
             partitions.back_off(one)
 
     # -- faults here
+
+    def _broke(self, one: FetchedPartition, fault: Exception) -> None:
+        if isinstance(fault, StorageFault):
+            self._partitions.storage_failed(one, fault)
+        elif isinstance(fault, AppendRefused):
+            self._refuse(one, fault)
+        else:
+            self._partitions.broke(one, fault)
 
     def _refuse(self, one: FetchedPartition, refused: AppendRefused) -> None:
         if refused.error == ErrorCode.UNKNOWN_LEADER_EPOCH:
