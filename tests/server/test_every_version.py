@@ -69,6 +69,7 @@ from ottla.protocol.generated.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from ottla.protocol.generated.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from ottla.protocol.message import Message
 
 TOPIC, BROKER = 2, 4
@@ -355,6 +356,26 @@ def list_partition_reassignments(scene: Scene) -> None:
         assert (answer.error_code, answer.error_message, answer.topics) == (NONE, None, [])
 
 
+def update_features(scene: Scene) -> None:
+    def update(level: int, kind: int = 1, name: str = "transaction.version") -> tuple[int, list[tuple[str, int, str]]]:
+        update = FeatureUpdateKey(feature=name, max_version_level=level)
+        if scene.version >= 1:
+            update.upgrade_type = kind
+        answer = scene.ask(UpdateFeaturesRequest(feature_updates=[update]))
+        return answer.error_code, [(each.feature, each.error_code, each.error_message) for each in answer.results]
+
+    taken = (NONE, [("transaction.version", NONE, "NONE")] if scene.version < 2 else [])
+    refused = (ErrorCode.INVALID_UPDATE_VERSION, [])
+    assert update(1) == update(3) == update(-1) == update(1, name="none") == update(0, name="group.version") == refused
+    assert update(2) == taken
+    if scene.version >= 1:
+        assert update(1, 2) == taken
+        assert update(2, 3) == refused
+        assert update(0, 3) == update(2) == taken
+    many = [FeatureUpdateKey(feature="transaction.version", max_version_level=2)] * 101
+    assert scene.ask(UpdateFeaturesRequest(feature_updates=many)).error_code == ErrorCode.INVALID_REQUEST
+
+
 def describe_cluster(scene: Scene) -> None:
     answer = scene.ask(DescribeClusterRequest())
     known = scene.running.look(lambda broker: (broker.metadata.cluster_id, broker.broker_id))
@@ -472,6 +493,7 @@ CASES: dict[str, Callable[[Scene], None]] = {
         delete_acls,
         describe_client_quotas,
         describe_user_scram_credentials,
+        update_features,
         describe_cluster,
         describe_producers,
         describe_topic_partitions,

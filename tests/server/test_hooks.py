@@ -70,6 +70,7 @@ from ottla.protocol.generated import (
     stop_replica,
     sync_group,
     txn_offset_commit,
+    update_features,
     update_metadata,
     write_txn_markers,
 )
@@ -369,6 +370,7 @@ DENIED: dict[int, Row] = {
         row(offset_delete.OffsetDeleteRequest(group_id="g"), GROUP_DENIED),
         row(describe_client_quotas.DescribeClientQuotasRequest(components=[]), CLUSTER_DENIED),
         row(describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=None), CLUSTER_DENIED),
+        row(update_features.UpdateFeaturesRequest(feature_updates=[]), CLUSTER_DENIED),
         row(DescribeClusterRequest(include_cluster_authorized_operations=True), None),
         row(
             describe_producers.DescribeProducersRequest(

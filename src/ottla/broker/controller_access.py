@@ -7,8 +7,8 @@ Which it is may change at any time. A request whose controller has moved is made
     begun, and the controller was replaced      REQUEST_TIMED_OUT, as the controller says itself
 
 since nobody knows then whether topics were created, deleted or grown: a second CreateTopics would be answered that they
-exist, and a second DeleteTopics might delete what was created meanwhile. Settings, elections, reassignments, ISRs and
-producer ids may be asked for twice.
+exist, and a second DeleteTopics might delete what was created meanwhile. Settings, elections, reassignments, ISRs,
+producer ids and feature levels may be asked for twice.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ottla.controller.interface import (
     Controller,
     DeletedTopic,
     ElectionKind,
+    FeatureUpdate,
     IsrChange,
     IsrResult,
     NewPartitions,
@@ -237,6 +238,16 @@ class ControllerAccess:
     ) -> tuple[ErrorCode, list[OngoingReassignment]]:
         return await self._ask(
             lambda to, _: to.reassignments(partitions), lambda error, _: (error, []), lambda answer: [answer[0]]
+        )
+
+    async def update_features(
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> tuple[ErrorCode, str | None]:
+        return await self._ask(
+            lambda to, left: to.update_features(updates, validate_only=validate_only, timeout_ms=left),
+            lambda error, why: (error, why),
+            lambda answer: [answer[0]],
+            timeout_ms=timeout_ms,
         )
 
     # A broker's own replicas: in Kafka's ZooKeeper mode a note in the tree, upon which the controller asks about all of

@@ -19,6 +19,7 @@ from ottla.controller.interface import (
     ConfigResult,
     DeletedTopic,
     ElectionKind,
+    FeatureUpdate,
     IsrChange,
     IsrResult,
     NewPartitions,
@@ -46,6 +47,7 @@ from ottla.protocol.generated import delete_topics as deleting
 from ottla.protocol.generated import elect_leaders as electing
 from ottla.protocol.generated import incremental_alter_configs as changing
 from ottla.protocol.generated import list_partition_reassignments as listing
+from ottla.protocol.generated import update_features as finalizing
 from ottla.protocol.message import Message
 
 T = TypeVar("T")
@@ -351,6 +353,25 @@ class RemoteController:
             for found in answer.responses
             for each in found.partitions
         ]
+
+    async def update_features(
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> tuple[ErrorCode, str | None]:
+        request = finalizing.UpdateFeaturesRequest(
+            timeout_ms=self._left_ms,
+            feature_updates=[
+                finalizing.FeatureUpdateKey(
+                    feature=each.feature, max_version_level=each.level, upgrade_type=each.upgrade_type
+                )
+                for each in updates
+            ],
+            validate_only=validate_only,
+        )
+        answer = await self._ask(request, 1, finalizing.UpdateFeaturesResponse)
+        error = error_code(answer.error_code)
+        _check([error])
+        message = answer.error_message
+        return error, message
 
     async def reassignments(
         self, partitions: Sequence[TopicPartition] | None

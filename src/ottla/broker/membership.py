@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla import logs
 from ottla.broker.announcements import BrokerAnnouncements
 from ottla.broker.settings import TreeSettings
+from ottla.broker.tree_features import TreeFeatures
 from ottla.controller.controller import ClusterController
 from ottla.controller.identity import WrongCluster, cluster_id
 from ottla.controller.interface import Controller
@@ -39,6 +40,7 @@ from ottla.coordination.znodes import (
 )
 from ottla.handlers.calls.from_brokers import client_id_to_controller
 from ottla.metadata import Endpoint, MetadataCache
+from ottla.metadata.features import FinalizedFeatures
 from ottla.model import NO_BROKER, BrokerId
 from ottla.ports import Ports
 from ottla.steps import is_stray
@@ -78,6 +80,7 @@ class Membership:
         ports: Ports,
         announced: BrokerAnnouncements,
         metadata: MetadataCache,
+        features: FinalizedFeatures,
         controller: ClusterController,
         open_tree: Callable[[], Awaitable[BrokersTree]],
     ) -> None:
@@ -86,6 +89,7 @@ class Membership:
         self._ports = ports
         self._announced = announced
         self._metadata = metadata
+        self._features = features
         self._controller = controller
         self._open_tree = open_tree
         #: Called when there is another session, and when there will be none any more, with the reason.
@@ -97,6 +101,7 @@ class Membership:
         self.lost: str | None = None
         self._tree: BrokersTree | None = None
         self._settings: TreeSettings | None = None
+        self._tree_features: TreeFeatures | None = None
         #: Whether the broker stands for controller: from then on its session may end and another one begin.
         self._stands = False
         #: Whether the present session has ended, also while it was being joined.
@@ -120,6 +125,8 @@ class Membership:
         tree.listen(lambda event: self._session_event(tree, event))
         self._settings = TreeSettings(tree, self._metadata, self._announced.learn)
         await self._settings.begin()
+        self._tree_features = TreeFeatures(tree, self._features)
+        await self._tree_features.begin()
         member = self._member
         registration = BrokerRegistration(member.endpoints, member.rack, self._ports.clock.wall_ms())
         self._announced.registered(await register_broker(tree, member.broker_id, registration))
@@ -198,6 +205,9 @@ class Membership:
         settings, self._settings = self._settings, None
         if settings is not None:
             settings.close()
+        features, self._tree_features = self._tree_features, None
+        if features is not None:
+            features.close()
 
     def _session_event(self, tree: BrokersTree, event: SessionEvent) -> None:
         self.on_session_event(event)

@@ -46,6 +46,7 @@ from ottla.handlers.transactions.questions import TransactionQuestions
 from ottla.interbroker.addresses import addresses_on
 from ottla.interbroker.links import BrokerLinks
 from ottla.metadata import Endpoint, MetadataCache, MetadataUpdate
+from ottla.metadata.features import FinalizedFeatures
 from ottla.metrics import Registry
 from ottla.model import BrokerId
 from ottla.ports import Ports
@@ -112,8 +113,9 @@ class BrokerParts:
             lambda found: self.reach.receiver(self.own_controller, found),
             self._controller_settings(),
         )
+        self.features = FinalizedFeatures()
         self.membership = Membership(
-            self._member(), ports, self.announced, metadata, self.own_controller, ground.open_tree
+            self._member(), ports, self.announced, metadata, self.features, self.own_controller, ground.open_tree
         )
         self.controller = ControllerAccess(self.membership, clock, config.replication.request_timeout_ms)
         self.groups = GroupsOnDemand(lambda: _group_coordinator(live, metadata, ports))
@@ -232,6 +234,7 @@ class BrokerParts:
             clock=clock,
             workers=ground.ports.workers,
             metadata=ground.metadata,
+            features=self.features,
             replicas=self.replicas,
             controller=self.controller,
             own_controller=self.own_controller,
@@ -275,6 +278,7 @@ class BrokerParts:
             self._ground.ports.clock,
             self.producer_ids.ask,
             Markers(self.services, self.marker_links),
+            lambda: self.features.transaction_version,
         )
 
     async def _topic_overrides(self, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:

@@ -26,6 +26,7 @@ from ottla.controller.interface import (
     ConfigResult,
     DeletedTopic,
     ElectionKind,
+    FeatureUpdate,
     IsrChange,
     IsrResult,
     NewPartitions,
@@ -243,6 +244,11 @@ class ClusterController:
         self, partitions: Sequence[TopicPartition] | None
     ) -> tuple[ErrorCode, list[OngoingReassignment]]:
         return await self._requests.reassignments(partitions)
+
+    async def update_features(
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> tuple[ErrorCode, str | None]:
+        return await self._requests.update_features(updates, validate_only=validate_only, timeout_ms=timeout_ms)
 
     async def replicas_failed(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> ErrorCode:
         return await self._requests.replicas_failed(broker_id, partitions)

@@ -173,6 +173,21 @@ class OngoingReassignment(NamedTuple):
     removing: tuple[BrokerId, ...]
 
 
+class UpgradeType(IntEnum):
+    """Kafka's numbers. Both kinds of downgrade are the same for the features that can be set here."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureUpdate(NamedTuple):
+    feature: str
+    level: int
+    #: As the request has it; others than those of `UpgradeType` are refused.
+    upgrade_type: int
+
+
 class Controller(Protocol):
     async def create_topics(
         self, topics: Sequence[TopicToCreate], *, validate_only: bool = False, timeout_ms: int | None = None
@@ -223,6 +238,12 @@ class Controller(Protocol):
         self, partitions: Sequence[TopicPartition] | None
     ) -> tuple[ErrorCode, list[OngoingReassignment]]:
         """Those under way, of all partitions where none are named."""
+        ...
+
+    async def update_features(
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> tuple[ErrorCode, str | None]:
+        """All of them or none. Brokers hear of it from the tree, soon after this returns."""
         ...
 
     async def replicas_failed(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> ErrorCode:

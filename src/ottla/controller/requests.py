@@ -15,6 +15,7 @@ from ottla.controller.interface import (
     ConfigResult,
     DeletedTopic,
     ElectionKind,
+    FeatureUpdate,
     IsrChange,
     IsrResult,
     NewPartitions,
@@ -239,6 +240,12 @@ class ControllerRequests:
 
         done = await self._run(listed)
         return (done.error, []) if isinstance(done, Refusal) else (ErrorCode.NONE, done)
+
+    async def update_features(
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> tuple[ErrorCode, str | None]:
+        done = await self._run(lambda: self._tenure.features.update(updates, validate_only=validate_only), timeout_ms)
+        return (done.error, done.message) if isinstance(done, Refusal) else done
 
     async def replicas_failed(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> ErrorCode:
         return await self._report(lambda: self._tenure.replicas.replicas_failed(broker_id, partitions), "failed")

@@ -25,6 +25,7 @@ from ottla.controller.turns.answers import AnswerTurns
 from ottla.controller.turns.brokers import BrokerTurns, Receivers
 from ottla.controller.turns.creating import CreationTurns
 from ottla.controller.turns.deleting import DeletionTurns
+from ottla.controller.turns.features import FeatureTurns
 from ottla.controller.turns.leaders import LeaderTurns
 from ottla.controller.turns.overrides import OverrideTurns
 from ottla.controller.turns.reassigning import ReassignmentTurns
@@ -71,6 +72,7 @@ class Tenure:
         self.replicas = ReplicaTurns(core, self.answers, self.reassignments)
         self.overrides = OverrideTurns(core, self.answers)
         self.leaders = LeaderTurns(core, self.answers)
+        self.features = FeatureTurns(core)
         self.tree = TreeTurns(core, self.creations, self.deletions, self.answers, self.reassignments)
         self.events = EventQueue(clock.monotonic_ms)
         self._watcher = TreeWatcher(

@@ -364,6 +364,24 @@ def decode_cluster_id(path: str, data: bytes) -> str:
         raise DamagedZnode(path, words(fault)) from fault
 
 
+def encode_features(levels: Mapping[str, int]) -> bytes:
+    return encode_object({"features": dict(levels), "version": 2, "status": 1})
+
+
+def decode_features(path: str, data: bytes) -> dict[str, int]:
+    """The highest level of each feature, as Kafka from 3.3 on writes them; before, each was a range."""
+    value = decode_object(path, data)
+    try:
+        if integer(value["status"]) == 0:
+            return {}  # feature versions are off
+        if integer(value["version"]) == 1:
+            ranges = dict(value["features"])
+            return {text_of(name): integer(levels["max_version_level"]) for name, levels in ranges.items()}
+        return {text_of(name): integer(level) for name, level in dict(value["features"]).items()}
+    except FAULTS as fault:
+        raise DamagedZnode(path, words(fault)) from fault
+
+
 class ProducerIdBlock(NamedTuple):
     broker_id: BrokerId
     first: int

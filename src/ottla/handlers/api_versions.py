@@ -5,18 +5,20 @@ ApiVersions itself, so that it can ask again (KIP-511). Versions above 2 check t
 software, since they end in logs and metrics.
 
 Of Kafka's features two are listed: `group.version` at level 1, the newer group protocol (KIP-848), which is left out
-where `group.coordinator.rebalance.protocols` leaves that protocol out; and `transaction.version` at level 2, an epoch
-for each transaction (KIP-890).
+where `group.coordinator.rebalance.protocols` leaves that protocol out; and `transaction.version` at the level that the
+cluster has, 2 unless it was set (UpdateFeatures): an epoch for each transaction (KIP-890). As with Kafka a feature at
+level 0 is not among the finalized ones.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.group_calls import serves_consumer_protocol
 from ottla.handlers.routes import API_VERSIONS, ROUTES, advertised
+from ottla.metadata.features import GROUP_LEVEL_MAX, GROUP_VERSION, TRANSACTION_LEVEL_MAX, TRANSACTION_VERSION
 from ottla.model import ErrorCode
 from ottla.protocol.generated.api_versions import (
     ApiVersion,
@@ -32,16 +34,22 @@ _SOFTWARE_CHECKED_FROM: Final = 3
 _FEATURES_SINCE: Final = 3
 #: Clients before this version cannot read a range of levels that begins at 0.
 _LEVEL_0_SINCE: Final = 4
-_GROUP_VERSION: Final = "group.version"
-_GROUP_LEVEL_MAX: Final = 1
-_TRANSACTION_VERSION: Final = "transaction.version"
-_TRANSACTION_LEVEL_MAX: Final = 2
-#: Levels are what this program does, so they have been the same since it started.
-_FEATURES_EPOCH: Final = 0
+#: Some forty kinds of answers to one level; more come only where levels have changed, and then old ones may go.
+_ANSWERS_MAX: Final = 100
 
-#: Answers by version, with the newer group protocol and without it, and on listeners that brokers use among themselves
-#: and on others: they never change while the broker runs.
-_answers: dict[tuple[int, bool, bool], ApiVersionsResponse] = {}
+
+class _Kind(NamedTuple):
+    """All that an answer hangs on."""
+
+    version: int
+    consumer_protocol: bool
+    #: Whether it is for a listener that brokers use among themselves.
+    between_brokers: bool
+    transaction_level: int
+    features_epoch: int
+
+
+_answers: dict[_Kind, ApiVersionsResponse] = {}
 
 
 def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -51,29 +59,36 @@ def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, throttle_time_ms=throttle_ms)
     between_brokers = call.listener in call.services.config.server.broker_listeners
-    key = (call.version, serves_consumer_protocol(call), between_brokers)
+    features = call.services.features
+    kind = _Kind(
+        call.version, serves_consumer_protocol(call), between_brokers, features.transaction_version, features.epoch
+    )
     if throttle_ms:
-        answer = _answer(*key)
+        answer = _answer(kind)
         answer.throttle_time_ms = throttle_ms
         return answer
-    kept = _answers.get(key)
+    kept = _answers.get(kind)
     if kept is None:
-        kept = _answers[key] = _answer(*key)
+        if len(_answers) >= _ANSWERS_MAX:
+            _answers.clear()
+        kept = _answers[kind] = _answer(kind)
     return kept
 
 
-def _answer(version: int, consumer_protocol: bool, between_brokers: bool) -> ApiVersionsResponse:
-    answer = ApiVersionsResponse(api_keys=_api_keys(between_brokers=between_brokers))
-    if version >= _FEATURES_SINCE:
-        answer.finalized_features_epoch = _FEATURES_EPOCH
-        if version >= _LEVEL_0_SINCE:
+def _answer(kind: _Kind) -> ApiVersionsResponse:
+    answer = ApiVersionsResponse(api_keys=_api_keys(between_brokers=kind.between_brokers))
+    if kind.version >= _FEATURES_SINCE:
+        answer.finalized_features_epoch = kind.features_epoch
+        if kind.version >= _LEVEL_0_SINCE:
             answer.supported_features = [
-                SupportedFeatureKey(name=_GROUP_VERSION, min_version=0, max_version=_GROUP_LEVEL_MAX),
-                SupportedFeatureKey(name=_TRANSACTION_VERSION, min_version=0, max_version=_TRANSACTION_LEVEL_MAX),
+                SupportedFeatureKey(name=GROUP_VERSION, min_version=0, max_version=GROUP_LEVEL_MAX),
+                SupportedFeatureKey(name=TRANSACTION_VERSION, min_version=0, max_version=TRANSACTION_LEVEL_MAX),
             ]
-        answer.finalized_features = [_finalized(_TRANSACTION_VERSION, _TRANSACTION_LEVEL_MAX)]
-        if consumer_protocol:
-            answer.finalized_features.insert(0, _finalized(_GROUP_VERSION, _GROUP_LEVEL_MAX))
+        answer.finalized_features = []
+        if kind.consumer_protocol:
+            answer.finalized_features.append(_finalized(GROUP_VERSION, GROUP_LEVEL_MAX))
+        if kind.transaction_level:
+            answer.finalized_features.append(_finalized(TRANSACTION_VERSION, kind.transaction_level))
     return answer
 
 

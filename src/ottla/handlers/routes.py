@@ -85,6 +85,7 @@ ROUTES: Final[dict[int, Route]] = {
     48: Route("describe_client_quotas", 0, 1),
     50: Route("describe_user_scram_credentials", 0, 0),
     56: Route("alter_partition", 0, 3),
+    57: Route("update_features", 0, 2),
     58: Route("envelope", 0, 0),
     60: Route("describe_cluster", 0, 2),
     61: Route("describe_producers", 0, 0),

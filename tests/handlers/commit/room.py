@@ -22,6 +22,7 @@ from ottla.handlers.calls.turns import Turns
 from ottla.handlers.on_demand.groups import GroupsOnDemand
 from ottla.handlers.routes import OFFSET_COMMIT
 from ottla.metadata.cache import MetadataCache
+from ottla.metadata.features import FinalizedFeatures
 from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.metrics import Registry
 from ottla.model import BrokerId, Epoch, ErrorCode, TopicId
@@ -145,6 +146,7 @@ class Room:
                 "live": self.live,
                 "clock": self.clock,
                 "metadata": self.metadata,
+                "features": FinalizedFeatures(),
                 "authorizer": self.authorizer,
                 "quotas": self.quotas,
                 "policy": Policy(self.authorizer, self.quotas),

@@ -19,6 +19,7 @@ from ottla.handlers.transactions.markers import TransactionMarkers
 from ottla.handlers.transactions.questions import TransactionQuestions
 from ottla.interbroker.links import BrokerLinks
 from ottla.metadata import MetadataCache
+from ottla.metadata.features import FinalizedFeatures
 from ottla.model import BrokerId, TopicId
 from ottla.ports import Clock, Workers
 from ottla.replication.journals import Journals
@@ -61,6 +62,7 @@ class Services(NamedTuple):
     clock: Clock
     workers: Workers
     metadata: MetadataCache
+    features: FinalizedFeatures
     replicas: Replicas
     #: The active one, wherever it is.
     controller: Controller
