@@ -117,7 +117,6 @@ class TransactionalClient:
         self._commits: Counter[tuple[int, int]] = Counter()
         self.transaction: SentTransaction | None = None
         self.is_alive = False
-        self.errors: Counter[ErrorCode] = Counter()
 
     def copy(self) -> Self:
         """One that has missed everything that comes from now on, with a transaction that nobody is to see."""
@@ -306,7 +305,6 @@ class TransactionalClient:
                 error = ErrorCode(next((code for code in codes(answer) if code), ErrorCode.NONE))
                 if error in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
                     return answer
-                self.errors[error] += 1
                 if error in _LOST:
                     raise TransactionLost(f"{what}: {error.name}")
                 if error not in _AGAIN:
