@@ -91,7 +91,7 @@ class Killed:
 
 
 @pytest.mark.ottla_topic(partitions=2)
-@pytest.mark.parametrize("step", (*DRIVERS_STEPS, *TASKS_STEPS))
+@pytest.mark.parametrize("step", [*DRIVERS_STEPS, *TASKS_STEPS])
 def test_somebody_dies_behind_a_step(ottla_broker: InProcessBroker, topic: str, tmp_path: Path, step: str) -> None:
     rounds = 1 if step in TASKS_STEPS else ROUNDS
     killed = Killed(ottla_broker.bootstrap, topic, tmp_path, files=rounds + 1)
