@@ -279,6 +279,30 @@ def test_the_cluster(ottla: Command, ottla_broker: InProcessBroker, topic: str) 
     assert str(ottla_broker.port) in ottla("cluster", "describe").lines[-1]
 
 
+def test_feature_levels(ottla: Command) -> None:
+    def level() -> int:
+        rows = json.loads(ottla("cluster", "features", "-o", "json").out)
+        return next(int(row["level"]) for row in rows if row["feature"] == "transaction.version")
+
+    def becomes(wanted: int) -> bool:
+        """The broker hears of it from its tree."""
+        return any(level() == wanted for _ in range(1_000))
+
+    assert level() == 2
+    assert ottla("cluster", "features", "--downgrade", "transaction.version=1", "--dry-run").out.endswith("be 1\n")
+    refused = ottla("cluster", "features", "--upgrade", "transaction.version=1")
+    assert refused.code == faults.FAILED
+    assert "without setting the upgrade type" in refused.err
+    for bad in ("transaction.version", "=1", "transaction.version=x", "transaction.version=-1"):
+        assert ottla("cluster", "features", "--downgrade", bad).code == faults.USAGE
+    assert ottla("cluster", "features", "--dry-run").code == faults.USAGE
+    assert level() == 2
+    assert ottla("cluster", "features", "--downgrade", "transaction.version=0").out == "transaction.version is 0\n"
+    assert becomes(0)
+    assert ottla("cluster", "features", "--upgrade", "transaction.version=2").code == faults.OK
+    assert becomes(2)
+
+
 def test_the_address_may_stand_in_a_property_file(
     in_process: Command, ottla_broker: InProcessBroker, tmp_path: Path
 ) -> None:

@@ -83,6 +83,8 @@ BAD: list[tuple[Asked, str]] = [
     ),
     (lambda admin: admin.alter_partition_reassignments([]), "replicas must be a mapping of partitions to brokers, not"),
     (lambda admin: admin.alter_partition_reassignments({("x", 0): 1}), "brokers must be a list of ids, not an int"),
+    (lambda admin: admin.update_features({"f": "2"}), "the level of 'f' must be an int, not a str"),
+    (lambda admin: admin.update_features({"f": 2}, "up"), "change must be a FeatureChange, not a str"),
     (lambda admin: admin.elect_leaders("clean"), "kind must be an ElectionKind, not 'clean'"),
     (lambda admin: admin.elect_leaders(timeout_ms="1"), "timeout_ms must be an int, not a str"),
     (

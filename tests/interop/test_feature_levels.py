@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 
+from ottla.client import Admin, Producer
+from ottla.client.admin.results import FeatureChange
 from ottla.model import ErrorCode
 from ottla.protocol.generated.api_versions import ApiVersionsRequest
 from ottla.protocol.generated.describe_cluster import DescribeClusterRequest
 from ottla.protocol.generated.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.interop.broker import Broker
 from tests.interop.clients import eventually
+from tests.interop.conftest import TARGET
 from tests.interop.group_wire import Peer
 
 TRANSACTIONS = "transaction.version"
@@ -90,3 +94,31 @@ def test_down_and_up_again(peer: Peer) -> None:
     level_is(peer, None)
     assert update(peer, 1, (TRANSACTIONS, 1, UPGRADE), (TRANSACTIONS, 2, UPGRADE)) == (0, None, taken[2] * 2)
     level_is(peer, 2)
+
+
+@pytest.mark.skipif(TARGET == "kafka", reason="Kafka answers UNSUPPORTED_VERSION to the end of such a transaction")
+def test_a_transaction_ends_as_it_began(own_broker: Broker) -> None:
+    """Its epoch is raised at the end where it began at level 2, and stays at level 0."""
+
+    async def epoch(admin: Admin, transactional_id: str) -> int:
+        return (await admin.describe_transactions([transactional_id]))[transactional_id].producer_epoch
+
+    async def scenario() -> None:
+        async with Admin(bootstrap_servers=own_broker.bootstrap) as admin:
+            await admin.create_topic("levels", 1)
+            async with Producer(bootstrap_servers=own_broker.bootstrap, transactional_id="before") as producer:
+                await producer.begin()
+                await producer.send("levels", value=b"open")
+                await producer.flush()
+                await admin.update_features({TRANSACTIONS: 0}, FeatureChange.SAFE_DOWNGRADE)
+                while (await admin.describe_features())[TRANSACTIONS].level != 0:
+                    pass
+                await producer.commit()
+            async with Producer(bootstrap_servers=own_broker.bootstrap, transactional_id="after") as producer:
+                await producer.begin()
+                await producer.send("levels", value=b"later")
+                await producer.commit()
+            assert (await epoch(admin, "before"), await epoch(admin, "after")) == (1, 0)
+
+    with own_broker.server:
+        asyncio.run(scenario())

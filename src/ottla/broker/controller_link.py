@@ -368,10 +368,11 @@ class RemoteController:
             validate_only=validate_only,
         )
         answer = await self._ask(request, 1, finalizing.UpdateFeaturesResponse)
-        error = error_code(answer.error_code)
+        # A controller of Kafka 3.9 answers each feature by itself.
+        failed = next((each for each in answer.results if each.error_code), answer)
+        error = error_code(answer.error_code or failed.error_code)
         _check([error])
-        message = answer.error_message
-        return error, message
+        return error, answer.error_message or (failed.error_message if error else None)
 
     async def reassignments(
         self, partitions: Sequence[TopicPartition] | None

@@ -32,6 +32,7 @@ VERBS = (
     ("config alter", "config.alter", "change the settings of a topic or of brokers"),
     ("cluster describe", "cluster.describe", "show the brokers and the controller"),
     ("cluster health", "cluster.health", "say whether the cluster is healthy, and what is wrong"),
+    ("cluster features", "cluster.features", "show the feature levels, or set one"),
     ("why", "why", "say what happened to a partition, and what is wrong now"),
     ("elect", "elect", "have the preferred leaders elected, or any"),
     ("reassign plan", "reassign.plan", "propose where partitions shall be"),

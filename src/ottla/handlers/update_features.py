@@ -23,7 +23,6 @@ _DONE: Final = "NONE"
 _RESULTS_UNTIL: Final = 1
 #: Kafka 4.3 knows seven. More in a request is somebody's fault, and would hold up the controller.
 _FEATURES_MAX: Final = 100
-_FAILED: Final = "The update failed for all features since the following feature had an error: "
 
 
 async def handle(call: Call, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
@@ -44,8 +43,6 @@ async def _update(call: Call, request: UpdateFeaturesRequest) -> tuple[ErrorCode
     updates = [
         FeatureUpdate(each.feature, each.max_version_level, each.upgrade_type) for each in request.feature_updates
     ]
-    error, message = await call.services.controller.update_features(
+    return await call.services.controller.update_features(
         updates, validate_only=request.validate_only, timeout_ms=request.timeout_ms
     )
-    is_refusal = error is ErrorCode.INVALID_UPDATE_VERSION
-    return error, f"{_FAILED}{message}" if is_refusal else message

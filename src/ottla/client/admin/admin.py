@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from ottla.client.admin import configs as admin_configs
+from ottla.client.admin import features as admin_features
 from ottla.client.admin import group_offsets as admin_group_offsets
 from ottla.client.admin import groups as admin_groups
 from ottla.client.admin import logs as admin_logs
@@ -29,9 +30,11 @@ from ottla.client.admin.arguments import (
     check_moves,
     checked_brokers,
     checked_by_partition,
+    checked_change,
     checked_commits,
     checked_groups,
     checked_kind,
+    checked_levels,
     checked_names,
     checked_new_topics,
     checked_numbers,
@@ -47,6 +50,8 @@ from ottla.client.admin.results import (
     ConfigResource,
     CreatedTopic,
     ElectionKind,
+    FeatureChange,
+    FeatureLevels,
     ListedOffset,
     LogDirDescription,
     NewTopic,
@@ -102,6 +107,24 @@ class Admin:
 
     async def describe_cluster(self) -> ClusterDescription:
         return await self.cluster.retrying(lambda: admin_topics.describe_cluster(self.cluster))
+
+    async def describe_features(self) -> dict[str, FeatureLevels]:
+        """The cluster's features, as one of its brokers knows them."""
+        return await self.cluster.retrying(lambda: admin_features.describe(self.cluster))
+
+    async def update_features(
+        self,
+        levels: Mapping[str, int],
+        change: FeatureChange = FeatureChange.UPGRADE,
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Sets levels, all of them or none. Brokers show it soon after this returns."""
+        wanted = checked_levels(levels)
+        await admin_features.update(
+            self.cluster, wanted, checked_change(change), self._timeout(timeout_ms), validate_only=validate_only
+        )
 
     # Topics
 

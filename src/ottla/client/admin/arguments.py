@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ottla.client.admin.group_results import CommittedOffset
-from ottla.client.admin.results import ConfigChange, ConfigResource, ElectionKind, NewTopic
+from ottla.client.admin.results import ConfigChange, ConfigResource, ElectionKind, FeatureChange, NewTopic
 from ottla.client.arguments import (
+    INT16_MAX,
     INT32_MAX,
     INT64_MAX,
     a_kind_of,
@@ -53,6 +54,19 @@ def check_counts(given: Any) -> None:
     for topic, count in checked_items(given, "counts must be a mapping of topics to counts"):
         checked_topic(topic)
         checked_integer(count, f"the count of {topic!r}", INT32_MAX)
+
+
+def checked_levels(given: Any) -> dict[str, int]:
+    levels: dict[str, int] = {}
+    for name, level in checked_items(given, "levels must be a mapping of features to levels"):
+        levels[checked_text(name, "the feature")] = checked_integer(level, f"the level of {name!r}", INT16_MAX)
+    return levels
+
+
+def checked_change(given: Any) -> FeatureChange:
+    if not isinstance(given, FeatureChange):
+        raise BadArgument(f"change must be a FeatureChange, not {a_kind_of(given)}")
+    return given
 
 
 def checked_resources(given: Any) -> list[ConfigResource]:

@@ -216,3 +216,23 @@ class Reassignment:
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
     removing: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureLevels:
+    """A feature of the cluster as a whole."""
+
+    #: What all brokers do; 0 where the feature is off.
+    level: int
+    #: What the broker that was asked is able to do.
+    least: int
+    most: int
+
+
+class FeatureChange(IntEnum):
+    """Kafka's numbers: which way a level may go."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    #: Also where something is lost.
+    UNSAFE_DOWNGRADE = 3

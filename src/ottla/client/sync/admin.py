@@ -16,6 +16,8 @@ from ottla.client.admin.results import (
     ConfigResource,
     CreatedTopic,
     ElectionKind,
+    FeatureChange,
+    FeatureLevels,
     ListedOffset,
     LogDirDescription,
     NewTopic,
@@ -62,6 +64,21 @@ class Admin:
 
     def describe_cluster(self) -> ClusterDescription:
         return self._thread.run(self._inner.describe_cluster)
+
+    def describe_features(self) -> dict[str, FeatureLevels]:
+        return self._thread.run(self._inner.describe_features)
+
+    def update_features(
+        self,
+        levels: Mapping[str, int],
+        change: FeatureChange = FeatureChange.UPGRADE,
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> None:
+        self._thread.run(
+            lambda: self._inner.update_features(levels, change, validate_only=validate_only, timeout_ms=timeout_ms)
+        )
 
     def list_topics(self, *, internal: bool = False) -> list[str]:
         return self._thread.run(lambda: self._inner.list_topics(internal=internal))

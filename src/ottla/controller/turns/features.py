@@ -18,6 +18,7 @@ from ottla.metadata.features import (
 )
 from ottla.model import ErrorCode
 
+_FAILED: Final = "The update failed for all features since the following feature had an error: "
 _NO_TYPE: Final = "The controller does not support the given upgrade type."
 _NEGATIVE: Final = "A feature version cannot be less than 0."
 _IS_A_SETTING: Final = "It follows the setting group.coordinator.rebalance.protocols."
@@ -45,7 +46,7 @@ class FeatureTurns:
         for update in wanted.values():
             refusal = self._refusal(update, present)
             if refusal is not None:
-                why = f"Invalid update version {update.level} for feature {update.feature}. {refusal}"
+                why = f"{_FAILED}Invalid update version {update.level} for feature {update.feature}. {refusal}"
                 return ErrorCode.INVALID_UPDATE_VERSION, why
         changed = wanted.get(TRANSACTION_VERSION)
         if validate_only or changed is None or changed.level == present:
