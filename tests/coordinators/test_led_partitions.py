@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
+import pytest
 from tests.groups.journal import MemoryJournal
 
+from ottla.coordinators import led_partitions
 from ottla.coordinators.caller import Now
 from ottla.coordinators.journal import Journal
 from ottla.coordinators.led_partitions import LedPartitions
@@ -122,6 +124,25 @@ def test_a_journal_that_lost_a_write_gives_another_shard() -> None:
         await turns()
         assert house.led.find(3) is house.made[1]
         assert house.made[0].unloaded_with is NOT_COORDINATOR
+
+    run(scene)
+
+
+def test_what_loses_its_writes_again_and_again_is_loaded_after_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its disk is full, and it writes as soon as it is loaded: without a pause nothing else would be done."""
+    monkeypatch.setattr(led_partitions, "LOST_WRITES_RETRY_S", 0.05)
+
+    async def scene(house: House) -> None:
+        house.led.elected(3, journal())
+        await turns()
+        for shards in (2, 3, 4):
+            house.led.journal_failed(3)
+            await turns()
+            if shards > 2:
+                assert (house.led.find(3), len(house.made)) == (LOADING, shards - 1)
+            while house.led.find(3) is LOADING:  # noqa: ASYNC110 - nobody says when a load has ended
+                await asyncio.sleep(0.01)
+            assert len(house.made) == shards
 
     run(scene)
 

@@ -28,6 +28,8 @@ S = TypeVar("S", bound=Shard)
 LOADS_AT_ONCE_MAX: Final = 2
 #: After a load that has failed. A disk may answer again; what is damaged is read in vain once in a while.
 LOAD_RETRY_S: Final = 30.0
+#: Before a load behind a second write that was lost: a shard may write as soon as it is loaded, and lose that as well.
+LOST_WRITES_RETRY_S: Final = 1.0
 #: Timers that are due go off for so long, by a clock of milliseconds; the rest does in the next turn of the loop.
 TIMERS_AT_ONCE_MS_MAX: Final = 2
 _NEVER: Final = 2**63
@@ -36,13 +38,15 @@ _NEVER: Final = 2**63
 class LedPartition(Generic[S]):
     """One partition, from its election to its resignation."""
 
-    __slots__ = ("deleted_topics", "failed", "journal", "loading", "shard")
+    __slots__ = ("deleted_topics", "failed", "journal", "loading", "lost_ms", "shard")
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         #: Set once it is loaded.
         self.shard: S | None = None
         self.loading: asyncio.Task[None] | None = None
+        #: When its journal last lost a write, by the monotonic clock.
+        self.lost_ms: int | None = None
         #: It could not be loaded, and will be tried again: others may look for another coordinator meanwhile.
         self.failed = False
         #: While it was loaded.
@@ -81,7 +85,9 @@ class LedPartitions(Generic[S]):
         if led is not None:
             log_event.warning(f"{self._what} are loaded again: their journal lost a write", partition=partition)
             self._unload(led)
-            self._load(partition, led)
+            before_ms, led.lost_ms = led.lost_ms, self._clock.monotonic_ms()
+            is_again = before_ms is not None and led.lost_ms - before_ms <= LOST_WRITES_RETRY_S * 1000
+            self._load(partition, led, LOST_WRITES_RETRY_S if is_again else 0.0)
 
     async def close(self) -> None:
         """Answers all requests that wait, and does nothing from then on."""
@@ -129,13 +135,15 @@ class LedPartitions(Generic[S]):
             shard.timers.on_sooner = _ignored
             shard.unload(ErrorCode.NOT_COORDINATOR, self.now())
 
-    def _load(self, partition: int, led: LedPartition[S]) -> None:
+    def _load(self, partition: int, led: LedPartition[S], pause_s: float = 0.0) -> None:
         led.failed = False
         led.deleted_topics.clear()
         name = f"load {self._what} of partition {partition}"
-        led.loading = asyncio.get_running_loop().create_task(self._load_until_done(partition, led), name=name)
+        led.loading = asyncio.get_running_loop().create_task(self._load_until_done(partition, led, pause_s), name=name)
 
-    async def _load_until_done(self, partition: int, led: LedPartition[S]) -> None:
+    async def _load_until_done(self, partition: int, led: LedPartition[S], pause_s: float) -> None:
+        if pause_s:
+            await asyncio.sleep(pause_s)
         while True:
             if await self._try_to_load(partition, led):
                 return

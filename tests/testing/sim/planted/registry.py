@@ -102,7 +102,7 @@ PLANTED: Final = (
     Planted(
         transactions.epoch_kept_on_a_fence,
         "transactions",
-        frozenset({"EveryTransactionEnds", "FencedProducersWriteNothing"}),
+        frozenset({"EveryTransactionEnds", "FencedProducersWriteNothing", "NoAbortedRead"}),
         1,
     ),
     Planted(transactions.decided_ends_forgotten_by_a_load, "transactions", _one("EveryTransactionEnds"), 1),
