@@ -51,7 +51,7 @@ HISTORY: Final = _one("HistoryFault")
 PLANTED: Final = (
     Planted(replication.truncated_to_the_watermark, "short terms", LACKING, 1),
     Planted(replication.never_truncated, "short terms", HISTORY, 2),
-    Planted(replication.vouched_before_the_flush, "power", LACKING | {"LogMatching"}, 2),
+    Planted(replication.vouched_before_the_flush, "power", LACKING | {"LogMatching"}, 16),
     Planted(replication.shrunk_before_the_answer, "links", frozenset({"MaximalIsr", "WeakIsr"}), 2),
     Planted(replication.joiner_counted_late, "processes", _one("MaximalIsr"), 1),
     Planted(replication.counts_itself_alone, "processes", LACKING, 1),
