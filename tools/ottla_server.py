@@ -12,11 +12,13 @@ from tools.zookeeper_server import four_letters
 
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 
-_ENVIRONMENT = {
-    "PYTHONPATH": str(SOURCES),
-    # An installed package has its byte code; a checkout shall keep it too, or each start compiles for 0.2 s.
-    "PYTHONDONTWRITEBYTECODE": "",
-}
+
+def _environment(sources: Path = SOURCES) -> dict[str, str]:
+    return {
+        "PYTHONPATH": str(sources),
+        # An installed package has its byte code; a checkout shall keep it too, or each start compiles for 0.2 s.
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
 
 
 def ottla_up(data: Path, *, port: int | None = None) -> ServerProcess:
@@ -26,8 +28,13 @@ def ottla_up(data: Path, *, port: int | None = None) -> ServerProcess:
     return _server(["up", "--port", str(listener), "--data", str(data)], listener, data)
 
 
-def ottla_broker(data: Path, *, port: int | None = None, properties: Mapping[str, str] | None = None) -> ServerProcess:
-    """``python -m ottla broker`` with ``properties`` on top of a listener and ``data/log``; not yet started."""
+def ottla_broker(
+    data: Path, *, port: int | None = None, properties: Mapping[str, str] | None = None, sources: Path = SOURCES
+) -> ServerProcess:
+    """``python -m ottla broker`` with ``properties`` on top of a listener and ``data/log``; not yet started.
+
+    `sources`: those of another checkout, to be compared with this one.
+    """
     listener = port if port is not None else free_port()
     data.mkdir(parents=True, exist_ok=True)
     config = data / "server.properties"
@@ -38,7 +45,7 @@ def ottla_broker(data: Path, *, port: int | None = None, properties: Mapping[str
         **(properties or {}),
     }
     config.write_text("".join(f"{name}={value}\n" for name, value in named.items()))
-    return _server(["broker", "--config", str(config)], listener, data)
+    return _server(["broker", "--config", str(config)], listener, data, sources)
 
 
 class TreeProcess(ServerProcess):
@@ -59,10 +66,11 @@ def ottla_tree(data: Path, *options: str, port: int | None = None) -> TreeProces
     log = data.with_name(data.name + ".out")
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "ottla", "tree", "--dir", str(data), "--listen", f"{HOST}:{listener}", *options]
-    return TreeProcess(command, port=listener, log=log, environment=_ENVIRONMENT)
+    return TreeProcess(command, port=listener, log=log, environment=_environment())
 
 
-def _server(arguments: list[str], port: int, data: Path) -> ServerProcess:
+def _server(arguments: list[str], port: int, data: Path, sources: Path = SOURCES) -> ServerProcess:
     # The log stands beside the data and not in it: the broker may refuse a folder with files that it does not know.
     log = data.with_name(data.name + ".out")
-    return ServerProcess([sys.executable, "-m", "ottla", *arguments], port=port, log=log, environment=_ENVIRONMENT)
+    command = [sys.executable, "-m", "ottla", *arguments]
+    return ServerProcess(command, port=port, log=log, environment=_environment(sources))
