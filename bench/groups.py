@@ -20,7 +20,7 @@ from bench.load import Outcome, Work, run
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
 from bench.servers import KAFKA, Places, Running, load_core, make, server_cores, started
-from bench.throughput import CPU_REQUEST, P50, P99, RATE
+from bench.throughput import CPU_REQUEST, P50, P99, RATE, figures
 from bench.wire import Wire, WireError, create_topic
 from ottla.model import ErrorCode
 from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest
@@ -301,13 +301,7 @@ class Commits:
                 warmed.add(kind)
                 self.prepare(running)
                 self.once(running, context.effort.warm_seconds, context.places)
-            outcome = self.once(running, context.effort.seconds, context.places)
-            return {
-                "rate": outcome.rate / 1000,
-                "cpu": outcome.cpu_microseconds_per_request,
-                "p50": outcome.p50,
-                "p99": outcome.p99,
-            }
+            return figures(self.once(running, context.effort.seconds, context.places))
 
         context.measure_in_turns(results, brokers(context), take, lambda _: context.effort.rounds)
         return results

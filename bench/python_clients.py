@@ -144,7 +144,14 @@ def _confluent_produce(server: str, topic: str, records: int) -> None:
 
 def _confluent_consume(server: str, topic: str, records: int) -> None:
     consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": server, "group.id": "bench", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        {
+            "bootstrap.servers": server,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            # It else pauses for a second wherever its queue is full: its rate would be that of its pauses.
+            "fetch.queue.backoff.ms": 1,
+        }
     )
     consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
     watch, seen = Stopwatch(), 0

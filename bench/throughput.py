@@ -30,14 +30,15 @@ WRITTEN_MAX = 2 * 10**9
 
 
 def figures(outcome: Outcome) -> Figures:
-    return {
+    found = {
         "rate": outcome.rate / 1000,
-        "gigabytes": outcome.gigabytes_per_second,
         "cpu": outcome.cpu_microseconds_per_request,
-        "cpu_gigabyte": outcome.cpu_seconds_per_gigabyte,
         "p50": outcome.p50,
         "p99": outcome.p99,
     }
+    if outcome.payload:
+        found |= {"gigabytes": outcome.gigabytes_per_second, "cpu_gigabyte": outcome.cpu_seconds_per_gigabyte}
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -131,7 +131,14 @@ def _produce(producer: confluent_kafka.Producer, topic: str, records: int, *, in
 
 def consume(ports: str, topic: str, records: str, isolation: str) -> None:
     consumer = confluent_kafka.Consumer(
-        {**servers(ports), "group.id": "bench", "isolation.level": isolation, "enable.auto.commit": False}
+        {
+            **servers(ports),
+            "group.id": "bench",
+            "isolation.level": isolation,
+            "enable.auto.commit": False,
+            # It else pauses for a second wherever its queue is full.
+            "fetch.queue.backoff.ms": 1,
+        }
     )
     consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
     wanted = int(records)

@@ -127,7 +127,7 @@ class BrokerParts:
         metadata.listen(self._brokers_changed)
         self.transactions = TransactionsOnDemand(self._transaction_coordinator)
         self.deadlines = Deadlines(self.replicas.waiters, clock)
-        self.writes = Writes(self.replicas, clock)
+        self.writes = Writes(self.replicas)
         self.round = Round(self.writes, self.deadlines.settle, clock, ground.give_up)
         self.journals = Journals(
             self.replicas,
@@ -137,7 +137,6 @@ class BrokerParts:
             clock,
             lambda: journal_settings(live.current.groups.offsets),
         )
-        # Before the journals, since this broker's own coordinator may write for an answer.
         self.questions = TransactionQuestions(
             broker_id,
             metadata,
@@ -147,8 +146,6 @@ class BrokerParts:
             self.transactions.get,
             lambda: self.transaction_links,
         )
-        self.round.join(self.questions)
-        self.round.join(self.journals)
         self.transaction_journals = Journals(
             self.replicas,
             self.round,
@@ -157,7 +154,6 @@ class BrokerParts:
             clock,
             lambda: transaction_journal_settings(live.current),
         )
-        self.round.join(self.transaction_journals)
         self.markers = TransactionMarkers(
             self.replicas,
             self.writes,
@@ -166,7 +162,6 @@ class BrokerParts:
             self.groups,
             lambda: live.current.replication.request_timeout_ms,
         )
-        self.round.join(self.markers)
         self.reports = ReplicaReports(self.controller, broker_id, ground.give_up)
         self.replicas.isr_changes.lag_ms_max = config.replication.lag_time_ms_max
         self.isr_requests = IsrRequests(broker_id, self.replicas, self.controller, metadata, clock)

@@ -51,6 +51,7 @@ class Journals(Participant):
 
     def open(self, leader: Leader, owner: JournalOwner) -> PartitionJournal:
         """The journal of one leader epoch of a leader."""
+        self._round.join(self)
         assert leader.tp not in self._open, leader.tp
         journal = self._open[leader.tp] = PartitionJournal(self, leader, owner)
         return journal

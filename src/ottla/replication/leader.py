@@ -209,7 +209,9 @@ class Leader:
         if committed <= self.high_watermark:
             return False
         self.high_watermark = committed
-        self.log.committed_to(committed)
+        producers = self.log.producer_memory.loaded
+        if producers is not None and producers.decided:
+            producers.committed_to(committed)
         return True
 
     def low_watermark(self, is_alive: Callable[[int], bool]) -> int:

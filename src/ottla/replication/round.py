@@ -2,8 +2,10 @@
 
     begin -> (requests are served, and stage) -> stage -> write -> answer -> the next round
 
-Participants are asked in the order in which they joined, each step of all of them before the next step of any. Handlers
-and coordinators take part in the same way; the logs are written by `Writes`, which is the only one that writes.
+Participants are asked in the order of their ranks, and then in that in which they joined, each step of all of them
+before the next step of any. Handlers and coordinators take part in the same way; the logs are written by `Writes`,
+which alone writes. A step costs each round a call, and for a lone client that is each request: a participant
+that may never have anything to do joins when it first has.
 
     begin    a new round; nothing is staged yet
     stage    hands over what was gathered while requests were served
@@ -21,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable
+from typing import ClassVar
 
 from ottla import logs
 from ottla.ports import Clock
@@ -35,6 +38,9 @@ class Participant:
     """Takes part in rounds; what it does not override costs nothing."""
 
     __slots__ = ()
+
+    #: Those of a lower one are asked first.
+    rank: ClassVar[int] = 1
 
     def begin(self) -> None: ...
 
@@ -54,6 +60,7 @@ class Round:
         self._clock = clock
         #: Called where the broker cannot go on, with the reason.
         self._on_broken = on_broken
+        self._participants: list[Participant] = []
         self._begins: list[tuple[Step, Participant]] = []
         self._stages: list[tuple[Step, Participant]] = []
         self._answers: list[tuple[Step, Participant]] = []
@@ -65,10 +72,19 @@ class Round:
         self._wake: asyncio.Handle | None = None
 
     def join(self, participant: Participant) -> None:
-        """From the next round on."""
-        for name, steps in (("begin", self._begins), ("stage", self._stages), ("answer", self._answers)):
-            if getattr(type(participant), name) is not getattr(Participant, name):
-                steps.append((getattr(participant, name), participant))
+        """From the next step on; to join again changes nothing."""
+        if participant in self._participants:
+            return
+        self._participants = sorted([*self._participants, participant], key=lambda each: each.rank)
+        # Lists of their own: one of the present may be gone through just now.
+        self._begins, self._stages, self._answers = map(self._steps, ("begin", "stage", "answer"))
+
+    def _steps(self, name: str) -> list[tuple[Step, Participant]]:
+        return [
+            (getattr(each, name), each)
+            for each in self._participants
+            if getattr(type(each), name) is not getattr(Participant, name)
+        ]
 
     # -- one round
 
@@ -91,7 +107,7 @@ class Round:
             except Exception as fault:
                 self._failed(participant, fault)
         try:
-            self._writes.write()
+            self._writes.write(self.wall_ms)
         except Exception as fault:
             self._break(f"a round could not be written, nor taken back: {fault!r}")
         for step, participant in self._answers:

@@ -11,7 +11,6 @@ from contextlib import suppress
 
 from ottla import logs
 from ottla.model import ErrorCode
-from ottla.ports import Clock
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 from ottla.storage.errors import StorageFault
@@ -20,9 +19,8 @@ log_event = logs.logger("replication")
 
 
 class Writes:
-    def __init__(self, replicas: Replicas, clock: Clock) -> None:
+    def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
-        self._clock = clock
         #: With something staged, in the order in which they got their first batch; each is `dirty`.
         self._dirty: list[Leader] = []
         #: With a `fault` of this round.
@@ -34,14 +32,14 @@ class Writes:
             leader.dirty = True
             self._dirty.append(leader)
 
-    def write(self) -> None:
-        """Writes what the round staged, one write a partition, and moves the high watermarks."""
+    def write(self, now_ms: int) -> None:
+        """Writes what the round of `now_ms` staged, one write a partition, and moves the high watermarks."""
         if not self._dirty:
             return
         dirty = self._dirty
         for leader in dirty:
             try:
-                self._write(leader)
+                self._write(leader, now_ms)
             except StorageFault as fault:
                 self.refused(leader, fault)
             except Exception as fault:
@@ -49,7 +47,7 @@ class Writes:
             leader.dirty = False
         dirty.clear()
 
-    def _write(self, leader: Leader) -> None:
+    def _write(self, leader: Leader, now_ms: int) -> None:
         if not leader.active:
             # Its directory has failed in this very round.
             self._set_fault(leader, leader.end_error)
@@ -67,7 +65,7 @@ class Writes:
         leader.advance()
         # Followers may read up to the log's end, so they wait for it and not for the high watermark.
         self._replicas.waiters.changed(leader.tp)
-        if log.durability.is_due(log.config, self._clock.wall_ms()):
+        if log.durability.is_due(log.config, now_ms):
             self._replicas.files.flush(log)
 
     def answered(self) -> None:

@@ -61,7 +61,7 @@ class FetchHandler(Participant):
         #: Records, and what stands around them.
         self.answer_bytes_max = self.bytes_max + ANSWER_BYTES_MAX
         self._round = services.round
-        #: Records that answers have copied since this round began, and whether there was room for it.
+        #: Records that answers have copied since this round began, and whether there is room for it.
         self._copied = 0
         self._has_room = True
         self._metrics = services.metrics
@@ -84,8 +84,9 @@ class FetchHandler(Participant):
 
     def begin(self) -> None:
         self._copied = 0
-        self._has_room = has_room = self.untaken.has_room
-        self._lanes.begin(has_room=has_room)
+        if (has_room := self.untaken.has_room) is not self._has_room:
+            self._has_room = has_room
+            self._lanes.may_copy(has_room)
 
     def serve(self, peer: Peer, buffer: RequestBuffer, start: int, end: int, version: int, correlation: int) -> None:
         memo = peer.fetch_memo
@@ -301,7 +302,8 @@ class FetchHandler(Participant):
     def answer(self) -> None:
         """Sends the answers that were made in the requests' buffers, one after the other: a client on another processor
         that was woken by the first is still awake for the rest."""
-        self._alike += self._lanes.answer()
+        if self._lanes.taken:
+            self._alike += self._lanes.answer()
         if answered := self._alike + self._others:
             took_ms = self.services.clock.monotonic_ms() - self._round.began_ms
             if took_ms:

@@ -7,6 +7,8 @@ a memo of Produce: then its lane is of that kind, or is to be.
 
 from __future__ import annotations
 
+from collections.abc import Sized
+
 from ottla.handlers.calls.peer import Peer
 from ottla.handlers.fetch.memo import FetchMemo
 from ottla.native import compiled_fetch_run
@@ -17,6 +19,8 @@ class FetchLanes:
     def __init__(self, policy: Policy) -> None:
         run = compiled_fetch_run()
         self._run = run() if run is not None else None
+        #: What stands in it, which has a length: empty while lanes have taken nothing in this round.
+        self.taken: Sized = () if self._run is None else self._run
         self._policy = policy
 
     def open(self, peer: Peer, memo: FetchMemo) -> None:
@@ -28,16 +32,16 @@ class FetchLanes:
         if lane is not None:
             peer.take_lane(lane)
 
-    def begin(self, *, has_room: bool) -> None:
-        """A new round, in which answers may be copied or not."""
+    def may_copy(self, has_room: bool) -> None:
+        """From now on answers may be copied or not."""
         if self._run is not None:
             self._run.has_room = has_room
 
     def answer(self) -> int:
         """Sends what the lanes have made; says how many requests that were."""
         run = self._run
-        if run is None or not (taken := len(run)):
-            return 0
+        assert run is not None
+        taken = len(run)
         for peer, rest in run.answer():
             peer.left_over(rest)
         return taken

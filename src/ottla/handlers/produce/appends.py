@@ -11,18 +11,18 @@ from ottla.metadata import MetadataCache
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
+from ottla.replication.round import Round
 from ottla.replication.writes import Writes
 from ottla.storage.errors import AppendRefused, RollDue, StorageFault, TooLongToCheck
 from ottla.storage.log.append import AppendResult
 
 
 class Appends:
-    def __init__(self, replicas: Replicas, writes: Writes, questions: TransactionQuestions) -> None:
+    def __init__(self, replicas: Replicas, writes: Writes, this_round: Round, questions: TransactionQuestions) -> None:
         self._replicas = replicas
         self._writes = writes
+        self._round = this_round
         self._questions = questions
-        #: Of this round.
-        self.now_ms = 0
 
     def append(
         self,
@@ -57,7 +57,7 @@ class Appends:
             if first is not None:
                 unchecked.append(UncheckedBatch(tp, outcome, records, leader, is_looked_into=False, first=first))
             else:
-                self._staged(outcome, leader, leader.append(records, self.now_ms))
+                self._staged(outcome, leader, leader.append(records, self._round.wall_ms))
         except TooLongToCheck as error:
             if may_be_looked_into:
                 unchecked.append(
@@ -134,13 +134,13 @@ class Appends:
     def _append_judged(self, unchecked: UncheckedBatch, leader: Leader) -> None:
         verdict = unchecked.verdict
         if verdict is None:
-            appended = leader.append(memoryview(unchecked.records), self.now_ms)
+            appended = leader.append(memoryview(unchecked.records), self._round.wall_ms)
         else:
             refused = verdict.refused()
             if refused is not None:
                 raise refused
             records = unchecked.records if verdict.changed is None else bytearray(verdict.changed)
-            appended = leader.append_checked(memoryview(records), self.now_ms)
+            appended = leader.append_checked(memoryview(records), self._round.wall_ms)
         self._staged(unchecked.outcome, leader, appended)
 
     def _leader(self, tp: TopicPartition, acks: int, outcome: PartitionOutcome) -> Leader | None:

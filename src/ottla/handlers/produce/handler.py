@@ -60,9 +60,8 @@ class ProduceHandler(Participant):
         self._replicas = services.replicas
         self._metrics = services.metrics
         self._times = services.metrics.times_of("Produce")
-        self._now_ms = 0
         self._admission = Admission(services)
-        self._appends = Appends(services.replicas, services.writes, services.questions)
+        self._appends = Appends(services.replicas, services.writes, services.round, services.questions)
         #: Memos are void once its number is another.
         self._policy = services.policy
         self._lanes = Lanes(services.writes, services.policy, services.config.server.request_bytes_max, self._hold_run)
@@ -73,9 +72,6 @@ class ProduceHandler(Participant):
         #: Requests of earlier rounds whose last batches are staged in this one.
         self._resumed: list[ProduceWait] = []
         self.checks = ProduceChecks(services.checks, services.clock, self._resume)
-
-    def begin(self) -> None:
-        self._now_ms = self._appends.now_ms = self._round.wall_ms
 
     # -- first half: check and stage
 
@@ -92,14 +88,14 @@ class ProduceHandler(Participant):
         ):
             records = buffer.view[start + memo.records_at : start + memo.records_end]
             try:
-                first = memo.stage(records, leader.epoch, self._now_ms)
+                first = memo.stage(records, leader.epoch, self._round.wall_ms)
                 if first >= 0:
                     last, append_time_ms = memo.log.staging.next_offset - 1, -1
                 elif is_to_be_parsed(version, records):
                     self._serve_any(peer, buffer, start, end, version, correlation)
                     return
                 else:
-                    first, last, append_time_ms, *_ = leader.append(records, self._now_ms)
+                    first, last, append_time_ms, *_ = leader.append(records, self._round.wall_ms)
                 if not leader.dirty:
                     self._writes.staged(leader)
             except (AppendRefused, RollDue):
@@ -159,7 +155,7 @@ class ProduceHandler(Participant):
             self._remember(
                 *(peer, buffer, start, end, version, acks, timeout_ms, records_start, records_end, outcomes[0], within)
             )
-        throttle_ms = admission.throttle_ms(peer, buffer, start, end, acks, self._appends.now_ms)
+        throttle_ms = admission.throttle_ms(peer, buffer, start, end, acks, self._round.wall_ms)
         wait = self._wait(peer, version, correlation, acks, timeout_ms, outcomes, throttle_ms)
         self._opened(peer, wait, unchecked)
 
@@ -264,7 +260,7 @@ class ProduceHandler(Participant):
 
     def stage(self) -> None:
         """What lanes have collected in this round."""
-        for peer, memo, correlation, records in self._lanes.stage(self._now_ms):
+        for peer, memo, correlation, records in self._lanes.stage(self._round.wall_ms):
             try:
                 self._stage_collected(peer, memo, correlation, memoryview(records))
             except Exception as fault:
@@ -440,7 +436,7 @@ class ProduceHandler(Participant):
                 self._end(wait.peer, fault)
 
     def _answer_or_park(self, wait: ProduceWait) -> None:
-        if not wait.try_complete(self._now_ms):
+        if not wait.try_complete(self._round.wall_ms):
             if wait.began_ms is None:
                 self._leave_waiting(wait)
             deadline_ms = self._services.clock.monotonic_ms() + max(0, wait.timeout_ms)

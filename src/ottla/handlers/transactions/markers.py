@@ -115,6 +115,7 @@ class TransactionMarkers(Participant):
 
         They are as many as may be staged without a pause.
         """
+        self._round.join(self)
         write = _MarkerWrite(end, partitions, marked)
         self._round.within(partial(self._stage_all, write))
 

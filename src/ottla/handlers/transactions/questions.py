@@ -150,6 +150,9 @@ def _are_alike(one: TransactionQuestion, other: TransactionQuestion) -> bool:
 
 
 class TransactionQuestions(Participant):
+    #: Before the journals: this broker's own coordinator may write into one of them for an answer.
+    rank = 0
+
     def __init__(
         self,
         broker_id: BrokerId,
@@ -226,6 +229,7 @@ class TransactionQuestions(Participant):
             return
         line = self._lines.get(broker)
         if line is None:
+            self._round.join(self)
             line = self._lines[broker] = _Line()
         line.add(asked)
         self._round.soon()

@@ -78,11 +78,14 @@ class RoundSelector(selectors.EpollSelector):
             if not polled:
                 return ready, True
             self._sort(polled, ready)
-            again = [owner.serve() for owner in self.owners if owner.due]
-            served += len(polled)
-            if len(polled) < CROWD_MIN and all(again):
+            are_done = True
+            for owner in self.owners:
+                if owner.due and not owner.serve():
+                    are_done = False
+            if len(polled) < CROWD_MIN and are_done:
                 return ready, False
-            if ready or len(polled) < CROWD_MIN or served >= ROUND_CONNECTIONS_MAX or not all(again):
+            served += len(polled)
+            if ready or len(polled) < CROWD_MIN or served >= ROUND_CONNECTIONS_MAX or not are_done:
                 return ready, True
             timeout = 0
         return ready, True

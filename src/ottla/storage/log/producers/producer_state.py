@@ -79,7 +79,7 @@ class Marker(NamedTuple):
 
 
 class ProducerStates:
-    __slots__ = ("_decided", "_decided_kept", "_known", "_open", "_tp", "_undo", "_unwritten", "_verifications")
+    __slots__ = ("_decided_kept", "_known", "_open", "_tp", "_undo", "_unwritten", "_verifications", "decided")
 
     def __init__(self, tp: TopicPartition) -> None:
         self._tp = tp
@@ -88,7 +88,7 @@ class ProducerStates:
         #: First offset of each open transaction, lowest first.
         self._open: dict[int, int] = {}
         #: (first offset, marker's offset) of ended transactions whose marker may not be committed yet.
-        self._decided: list[tuple[int, int]] = []
+        self.decided: list[tuple[int, int]] = []
         #: How many of those are written.
         self._decided_kept = 0
         #: The state before what is staged, of each producer that it changed.
@@ -253,7 +253,7 @@ class ProducerStates:
         if begun < 0:
             # Nothing was written in this transaction here: readers need not know of it.
             return None
-        self._decided.append((begun, offset))
+        self.decided.append((begun, offset))
         if not marker.aborts:
             return None
         stable = next(iter(self._open.values()), offset + 1)
@@ -318,7 +318,7 @@ class ProducerStates:
             for producer_id in self._undo:
                 self._unwritten.pop(producer_id, None)
         self._undo.clear()
-        self._decided_kept = len(self._decided)
+        self._decided_kept = len(self.decided)
 
     def rollback(self) -> None:
         """What was staged has not been written."""
@@ -330,7 +330,7 @@ class ProducerStates:
                 self._remember_unwritten(producer_id, self._known.pop(producer_id))
             else:
                 self._known[producer_id] = before
-        del self._decided[self._decided_kept :]
+        del self.decided[self._decided_kept :]
         self._index_open({*self._open, *undone})
 
     def _remember_unwritten(self, producer_id: int, staged: KnownProducer) -> None:
@@ -355,15 +355,15 @@ class ProducerStates:
 
     def committed_to(self, high_watermark: int) -> None:
         """Markers below are committed, and need no memory any more."""
-        decided = self._decided
+        decided = self.decided
         if decided and self._decided_kept == len(decided) and decided[0][1] < high_watermark:
-            self._decided = [pair for pair in decided if pair[1] >= high_watermark]
-            self._decided_kept = len(self._decided)
+            self.decided = [pair for pair in decided if pair[1] >= high_watermark]
+            self._decided_kept = len(self.decided)
 
     def first_unstable(self, high_watermark: int) -> int | None:
         """The same, with a transaction counting as open until its marker is below the high watermark."""
         self.committed_to(high_watermark)
-        offsets = [begun for begun, marker in self._decided if marker >= high_watermark]
+        offsets = [begun for begun, marker in self.decided if marker >= high_watermark]
         first = self.first_open()
         if first is not None:
             offsets.append(first)
@@ -393,7 +393,7 @@ class ProducerStates:
         self._known = {}
         self._open.clear()
         self._undo.clear()
-        self._decided.clear()
+        self.decided.clear()
         self._decided_kept = 0
         self._verifications.clear()
 
