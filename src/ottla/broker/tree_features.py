@@ -49,7 +49,7 @@ class TreeFeatures:
         try:
             data, stat = await self._coordination.get(FEATURE, self._changed)
         except NoNode:
-            # Somebody has removed it: whoever makes it again is heard.
+            # Somebody has removed it: this broker hears of it when it is made again.
             if await self._coordination.exists(FEATURE, self._changed) is not None:
                 self._has_news = True
                 self._look()

@@ -1,7 +1,7 @@
 """All flows of a pipeline: as streams until they are stopped, or once over all that is there.
 
 stream      each flow is a query; they run side by side, and the first that fails ends all
-catch-up    one flow after the other, what is read before who reads it; each ends when it has read what there is
+catch-up    one flow after the other, each behind those that it reads; each ends when it has read what there is
 backfill    `backfill.py`
 """
 
@@ -63,7 +63,7 @@ class PipelineRun:
             self.read_all()
 
     def read_all(self) -> None:
-        """The same for who holds the pipeline already."""
+        """The same, where the pipeline is held already."""
         for flow in self.flows:
             if not flow.planned.is_stream:
                 self._whole(flow)

@@ -21,7 +21,7 @@ from ottla.protocol.generated.init_producer_id import InitProducerIdRequest, Ini
 #: ListTransactions filters by duration since; by a pattern of the id since.
 _DURATION_SINCE = 1
 _PATTERN_SINCE = 2
-#: Whoever fences opens no transaction: what Kafka's own admin client gives.
+#: An administrator who fences opens no transaction: what Kafka's own admin client gives.
 _FENCING_TIMEOUT_MS = 1
 
 

@@ -102,7 +102,7 @@ class Sender:
         self.turns_owed = 0
         #: Batches sent and not answered, of all partitions.
         self._on_wire = 0
-        #: Those who wait until nothing is under way.
+        #: Callers that wait until nothing is under way.
         self._quiet: list[asyncio.Future[None]] = []
         cluster.on_change.append(self.wake)
 

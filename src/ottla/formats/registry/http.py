@@ -5,7 +5,7 @@
                                                  POST /compatibility/subjects/{subject}/versions/latest
 
 A question is asked `TRIES` times where the registry is away or says that it has a fault of its own, at each of its URLs
-in turn. It waits: whoever has an event loop asks in a thread.
+in turn. It waits: a caller with an event loop asks in a thread.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ alive waits for none.
 
     when_assigned -> waiting -> (the computation of this moment's group) -> written, applied -> each hears of it
 
-Between two steps members come and go. What was computed stays right for all who are left: it gives no partition to two
+Between two steps members come and go. What was computed stays right for all that are left: it gives no partition to two
 members, and the epoch that it was computed for is written with it. A member that has left is left out, and one that has
 come gets its share from the next.
 """
@@ -90,7 +90,7 @@ class Assignments:
             self._beside(self._all(assignment))
 
     def close(self, error: ErrorCode) -> None:
-        """Tells all who wait, and decides nothing from then on."""
+        """Answers all members that wait, and decides nothing from then on."""
         assignments = list(self._under_way.values())
         self._under_way.clear()
         for assignment in assignments:

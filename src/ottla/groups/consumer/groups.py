@@ -88,7 +88,7 @@ class ConsumerGroups:
         self._work_at_once_max = work_at_once_max
 
     def unload(self, error: ErrorCode) -> None:
-        """Answers all who wait."""
+        """Answers all members that wait."""
         self._assignments.close(error)
 
     # The newer protocol.

@@ -42,8 +42,8 @@ NOT_FOUND_SINCE: Final = 9
 #: before its last request: its marker has all of them take effect in one piece, within some tens of milliseconds.
 PARTITIONS_COMMITTED_MAX: Final = 16_384
 
-#: The answer where all that was asked for is committed. It stands for `committed` of the request: whoever sends it may
-#: have the bytes ready.
+#: The answer where all that was asked for is committed. It stands for `committed` of the request: the caller that
+#: sends it may have the bytes ready.
 ALL_COMMITTED: Final = OffsetCommitResponse()
 
 #: Written, and taken over into memory, without a pause: two milliseconds, and as much when the round's batch is made.

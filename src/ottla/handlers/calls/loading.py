@@ -1,7 +1,7 @@
 """The code of an API, imported by a worker when the API is first asked for.
 
 A broker starts without what it may never need. An import takes one to thirty milliseconds, though, and nobody else is
-to wait for that: whoever asks first waits alone, and all others are served meanwhile.
+to wait for that: the client that asks first waits alone, and all others are served meanwhile.
 """
 
 from __future__ import annotations

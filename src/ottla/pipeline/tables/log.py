@@ -67,7 +67,7 @@ class Commit:
 
     @property
     def for_streams(self) -> tuple[TableFile, ...]:
-        """New rows, to whoever reads the table as a stream. What a backfill replaces is none of its business."""
+        """New rows, to a flow that reads the table as a stream. What a backfill replaces is none of its business."""
         if self.kind not in {"append", "upsert"}:
             return ()
         return self.added if self.changes is None else self.changes

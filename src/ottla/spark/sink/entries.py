@@ -27,7 +27,7 @@ _VALUE_BYTES_MAX: Final = 1_000_000
 
 
 class RecordPlace(NamedTuple):
-    """Where one record of a task is, by which its log tells whether the task was committed."""
+    """Where one record of a task is, by which its log shows whether the task was committed."""
 
     topic: str
     partition: int

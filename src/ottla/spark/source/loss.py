@@ -18,7 +18,7 @@ _GO_ON: Final = "set failOnDataLoss to false to read on with what is there"
 
 
 class LossPolicy:
-    """`failOnDataLoss`, told of each loss."""
+    """`failOnDataLoss`: what each loss leads to."""
 
     def __init__(self, *, fail: bool) -> None:
         self.fail = fail

@@ -40,8 +40,9 @@ class Missing(Protocol):
 
     @property
     def fault(self) -> StorageFault | None:
-        """Why it could not be read, once it was taken: whoever wanted it answers that. None where the log was cut
-        meanwhile, or has lost the segment, which is no fault; a log that is given up has nothing to read any more."""
+        """Why it could not be read, once it was taken: the requests that wanted it are answered so. None where the log
+        was cut meanwhile, or has lost the segment, which is no fault; a log that is given up has nothing to read any
+        more."""
         ...
 
     def run(self) -> None:

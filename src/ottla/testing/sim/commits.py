@@ -2,7 +2,7 @@
 
 A `CommitHistory` knows what may not be: a commit of a generation that was over when it was sent, and a position that an
 acknowledged commit had replaced. An `OwnershipHistory` knows of groups of the newer protocol (KIP-848) that two members
-may not have a partition at once, as far as their coordinator has told them.
+may not have a partition at once, as far as their coordinator has answered them.
 
 A coordinator that was replaced and has not heard of it answers with what it knew then, as Kafka's do: it stores nothing
 any more, and so acknowledges nothing, but it can be asked. `as_of` says from when such an answer is.
@@ -43,7 +43,7 @@ class Commit:
     by_epoch: bool = False
 
     def is_over(self, other: Commit) -> bool:
-        """Whether another commit, which was acknowledged before this one was sent, tells that it came too late."""
+        """Whether another commit, which was acknowledged before this one was sent, shows that it came too late."""
         return other.generation > self.generation and not (self.by_epoch and other.member == self.member)
 
 
@@ -111,7 +111,7 @@ class Held(NamedTuple):
 
 
 class OwnershipHistory:
-    """Of groups of the newer protocol: who was told to have what."""
+    """Of groups of the newer protocol: which member was answered to have which partitions."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace

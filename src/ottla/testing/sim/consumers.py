@@ -2,7 +2,7 @@
 
 One request does it all: a heartbeat joins, says what the member has, and is answered with what it is to have. A
 partition that is to go to another member is given up first, and the next heartbeat says so; only then may the
-coordinator give it away. Who was told what goes into an `OwnershipHistory` (`commits.py`).
+coordinator give it away. What each member was answered goes into an `OwnershipHistory` (`commits.py`).
 """
 
 from __future__ import annotations

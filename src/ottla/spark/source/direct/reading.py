@@ -9,7 +9,7 @@
     the leader's word: it has the same batch there, and the split is committed
 
 Two logs that have a batch of the same leader epoch at the same offset are the same up to it: that is what leader epochs
-are for, and what a follower's own fetches rest on. So one answer tells of all that lies before. The epoch is the
+are for, and what a follower's own fetches rest on. So one answer is enough for all that lies before. The epoch is the
 batch's own: the folder's `leader-epoch-checkpoint` is written some time after the log. A replica that has gone another
 way is not read at all.
 
