@@ -18,7 +18,7 @@ from ottla.pipeline.errors import NotFound
 from ottla.pipeline.flows import LOOK_SECONDS, RunningFlow, take_counts
 from ottla.pipeline.loading import PipelineFile
 from ottla.pipeline.places import Places
-from ottla.pipeline.planning import Plan, Planned
+from ottla.pipeline.planning import Plan, PlannedFlow
 from ottla.pipeline.status import DONE, STOPPED, FlowStatus
 from ottla.pipeline.tables.delta import publish
 from ottla.pipeline.tables.files import now_ms, write_files
@@ -119,7 +119,7 @@ class PipelineRun:
         take_counts(flow.status, TableLog(self.places.table(flow.name)).state())
         flow.stop(DONE)
 
-    def _check_topics(self, planned: list[Planned]) -> None:
+    def _check_topics(self, planned: list[PlannedFlow]) -> None:
         wanted = {topic: (one.flow, "reads") for one in planned for topic in one.topics}
         wanted |= {one.flow.topic: (one.flow, "writes to") for one in planned if one.flow.topic is not None}
         if not wanted:
@@ -137,7 +137,7 @@ class PipelineRun:
         return [flow.status for flow in self.flows]
 
 
-def write_whole(planned: Planned, frame: Any, places: Places) -> None:
+def write_whole(planned: PlannedFlow, frame: Any, places: Places) -> None:
     """The rows of a frame without a stream, in place of all that a table had."""
     flow = planned.flow
     log = TableLog(places.table(flow.name))

@@ -177,7 +177,7 @@ class Leader:
 
     @property
     def last_stable_offset(self) -> int:
-        """Everything below is committed, and of no transaction that is open or whose marker is not committed."""
+        """Below it everything is committed, and every transaction has a marker that is committed too."""
         unstable = self.log.first_unstable(self.high_watermark)
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 

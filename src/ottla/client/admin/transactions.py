@@ -134,10 +134,10 @@ async def abort_transaction(
         answer = await cluster.ask(leader, request, marking.WriteTxnMarkersResponse)
         for one in answer.markers:
             for topic in one.topics:
-                for told in topic.partitions:
-                    tp = TopicPartition(topic.name, told.partition_index)
-                    if told.error_code:
-                        errors[tp] = error_of(told.error_code, about=str(tp))
+                for answered in topic.partitions:
+                    tp = TopicPartition(topic.name, answered.partition_index)
+                    if answered.error_code:
+                        errors[tp] = error_of(answered.error_code, about=str(tp))
                     else:
                         results[tp] = None
 

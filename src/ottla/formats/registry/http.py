@@ -33,7 +33,7 @@ from ottla.formats.registry.interface import (
     SCHEMA_BYTES_MAX,
     Reference,
     RegisteredSchema,
-    Registry,
+    SchemaRegistry,
     WrittenSchema,
 )
 
@@ -60,7 +60,7 @@ class HttpSettings:
     read_timeout_ms: int = 10_000
 
 
-class HttpRegistry(Registry):
+class HttpRegistry(SchemaRegistry):
     def __init__(self, settings: HttpSettings, pause: Callable[[float], None] = time.sleep) -> None:
         self._settings = settings
         self._urls = [_parsed(url) for url in settings.urls]

@@ -57,7 +57,7 @@ class _Assignment:
         #: The shard was given up.
         self.is_over = False
 
-    def tell(self, error: ErrorCode) -> Steps[None]:
+    def answer(self, error: ErrorCode) -> Steps[None]:
         """All for whom it was computed."""
         while self.served:
             try:
@@ -97,7 +97,7 @@ class Assignments:
             assignment.is_over = True
             assignment.served += assignment.waiting
             assignment.waiting.clear()
-            self._state.do(assignment.tell(error))
+            self._state.do(assignment.answer(error))
 
     def _all(self, assignment: _Assignment) -> Steps[None]:
         """One computation after another, as long as somebody waits."""
@@ -108,7 +108,7 @@ class Assignments:
                 error = yield from self._assign(assignment)
             except Exception as fault:
                 _log(fault, assignment)
-            yield from assignment.tell(error)
+            yield from assignment.answer(error)
         if not assignment.is_over:
             del self._under_way[assignment.group_id]
 
