@@ -49,7 +49,7 @@ async def _mirror(source: str, target: str, topic: str, records: int) -> None:
     tp = TopicPartition(topic, 0)
 
     async def copied(offset: int) -> None:
-        while (tp not in flow.copies or flow.copies[tp].copied < offset) and not running.done():  # noqa: ASYNC110 - a copy tells nobody
+        while (tp not in flow.copies or flow.copies[tp].copied < offset) and not running.done():  # noqa: ASYNC110 - a copy calls nobody
             await asyncio.sleep(_LOOK_SECONDS)
 
     await copied(0)

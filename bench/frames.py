@@ -1,6 +1,6 @@
 """Request frames for the load generator, and the constants with which the null server answers.
 
-The load generator copies bytes and knows no protocol, so it is told where things stand in them. Positions are found by
+The load generator copies bytes and knows no protocol, so it is given where things stand in them. Positions are found by
 encoding a message twice with one field changed: the first byte that differs.
 """
 

@@ -1,6 +1,6 @@
 """Many members of one classic group: ``python -m bench.group_members PORT GROUP MEMBERS TIMES``, a process of its own.
 
-All of them join, the leader gives each of them a partition, and all of them are told; then all of them join again.
+All of them join, the leader gives each of them a partition, and all of them learn theirs; then all of them join again.
 Prints ``ready`` when they are connected, waits for a line, and prints a line with the seconds of each rebalance.
 """
 

@@ -29,7 +29,7 @@ OUTPUT = Path(__file__).resolve().parent.parent / "docs" / "groups-rebalance.svg
 PARTITIONS = 6
 RECORDS_A_SECOND = 3000
 STEP_S = 0.25
-#: Of the plot; who catches up after a stop reads faster than that.
+#: Of the plot; a member that catches up after a stop reads faster than that.
 TOP = 4000.0
 #: Of a run: when the third member comes, when it leaves, and the end.
 COMES_S, LEAVES_S, ENDS_S = 8.0, 22.0, 36.0

@@ -50,7 +50,7 @@ def wait_for_coordinator(port: int, group: str) -> None:
     with Wire(port) as wire:
         while True:
             found = wire.call(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=[group])).coordinators[0]
-            # The one that was found may still be loading; a commit that asks for nothing tells.
+            # The one that was found may still be loading; a commit that asks for nothing shows that.
             if found.error_code == ErrorCode.NONE:
                 answer = wire.call(OFFSET_COMMIT, COMMIT_VERSION, commit_request(group, TOPIC, [0]))
                 if answer.topics[0].partitions[0].error_code == ErrorCode.NONE:

@@ -85,7 +85,7 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True)
 class ManyPartitions:
-    """1,500 partitions, empty or with a megabyte each. Up means that every one of them tells its end."""
+    """1,500 partitions, empty or with a megabyte each. Up means that every one of them says where it ends."""
 
     name: str
     title: str

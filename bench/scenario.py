@@ -47,7 +47,7 @@ class Effort:
 
 @dataclass(kw_only=True)
 class Context:
-    """One run: its places, its servers, and what it tells while it works."""
+    """One run: its places, its servers, and what it prints while it works."""
 
     places: Places
     kinds: Sequence[str]

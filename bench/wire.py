@@ -140,7 +140,7 @@ def delete_topic(port: int, name: str) -> None:
 
 
 def wait_for_offsets(port: int, topic: str, partitions: int, deadline: float, offset: int | None = None) -> None:
-    """Until every partition has a leader that tells its end, which is ``offset`` if one is given.
+    """Until every partition has a leader that says where it ends, which is ``offset`` if one is given.
 
     It asks for all partitions in each question: a server that opens them one by one as they are named has to do so.
     """

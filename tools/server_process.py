@@ -34,7 +34,8 @@ class ServerFailed(Exception):
     """The server ended or stayed silent; carries the tail of what it had written."""
 
 
-#: Below those that the kernel gives to outgoing connections and to whoever asks for any: it gives none of these away.
+#: Below those that the kernel gives to outgoing connections and to programs that ask for any port: it gives none of
+#: these away.
 _PORTS = range(10_000, 32_000)
 #: Locks of ports that a process here has chosen and may have yet to listen on.
 _TAKEN = Path(tempfile.gettempdir()) / "ottla-ports"

@@ -108,7 +108,7 @@ class Victim:
 
 
 class Attacker:
-    """A context manager: a connection that sends what it is given, and reads when it is told to."""
+    """A context manager: a connection that sends what it is given, and reads when it is asked to."""
 
     def __init__(self, port: int, seconds_max: float) -> None:
         self.socket = socket.create_connection((HOST, port), timeout=seconds_max)
@@ -165,7 +165,7 @@ class Attack(ABC):
     bound: Bound = Bound()
     #: Of the broker.
     properties: Mapping[str, str] = {}
-    #: The soft and the hard limit of the broker's open files; None for those of whoever starts it.
+    #: The soft and the hard limit of the broker's open files; None for those of the process that starts it.
     open_files: tuple[int, int] | None = None
     #: After which it is ended, and the broker with it.
     seconds_max: float = 120.0

@@ -20,7 +20,7 @@ NEW_TOPICS = 20
 ONE_BYTE = 4_000
 ONE_BYTE_EACH_MAX = 4 << 10
 PIPELINES, PIPELINED, PIPELINE_ROUNDS = 1_000, 500, 3
-#: Of a client that has little room, and the shortest time to tell that it has none.
+#: Of a client that has little room, and the shortest time that shows that it has none.
 RECEIVE_BYTES = 2_048
 SEND_SECONDS_MAX = 0.3
 FETCHERS, FETCHES, FETCH_BYTES = 500, 50, 1 << 20
@@ -60,7 +60,7 @@ class IdleCrowd(Attack):
         outcome = Outcome()
         data = batch(1)
         with ExitStack() as stack:
-            # Who came before the crowd is to be served on.
+            # A client that came before the crowd is to be served on.
             honest = stack.enter_context(Wire(victim.port, HONEST_SECONDS_MAX))
             opened = crowd(stack, victim.port, IDLE)
             written = 0

@@ -1,5 +1,5 @@
 """The quickest client that may be: it asks every broker for Metadata each 20 ms, and produces record after record
-to whoever leads, with acks=all. What it waits for is the cluster, and not a client's pauses.
+to the leader, with acks=all. What it waits for is the cluster, and not a client's pauses.
 """
 
 from __future__ import annotations

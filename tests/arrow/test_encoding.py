@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -53,6 +54,16 @@ def read_back(batches: list[Any]) -> dict[int, list[tuple[Any, ...]]]:
             (one.key, one.value, one.timestamp, one.headers) for one in records
         )
     return found
+
+
+@pytest.mark.parametrize("ends", [(0, 1 << 20, 5), (4, 2, 5)])
+def test_an_array_whose_ends_lie_outside_of_its_bytes_is_refused(ends: tuple[int, int, int]) -> None:
+    buffers = [None, pa.py_buffer(struct.pack("<3i", *ends)), pa.py_buffer(b"short")]
+    lie = pa.Array.from_buffers(pa.binary(), 2, buffers)
+    with pytest.raises(BadColumns, match="not sound"):
+        list(encoder().batches(pa.table({"value": lie})))
+    with pytest.raises(BadColumns, match="not sound"):
+        list(encoder().batches(pa.table({"value": [b"v", b"v"], "key": lie})))
 
 
 def test_tables_of_every_shape_become_the_records_that_they_say() -> None:

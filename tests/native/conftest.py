@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,8 @@ __all__ = ["make_broker", "peer", "running"]
 
 #: Why the tests of a module of compiled code are skipped.
 NOTHING_COMPILED = "nothing is compiled: it takes a C compiler and Python's headers at installation"
+#: OTTLA_PURE was set when the modules were imported that decide then what they use: they use nothing compiled.
+IS_PURE = bool(os.environ.get("OTTLA_PURE"))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ottla.arrow.given import GivenRows
+from ottla.arrow.library import pa
 from ottla.records.batch import HEADER_SIZE
 from ottla.records.builder import Headers, build_batch, encode_record
 from ottla.records.keyhash import partition_of_key
@@ -120,11 +121,17 @@ class _Pass:
 
 
 def encode(given: GivenRows, bounds: WriteBounds, turns: list[int], turn: int) -> tuple[int, int, Any]:
-    """As `encode` of native/batches.pyi."""
+    """As `encode` of native/batches.pyi, but that an array that is not sound is not taken up to its fault."""
+    columns = (given.keys, given.partitions, given.times, given.headers)
+    try:
+        for column in (given.values, *columns):
+            if column is not None:
+                column.validate(full=True)  # pyarrow itself reads wherever an array says that a value is
+    except pa.ArrowInvalid:
+        return BAD_ARRAY, 0, 0
     values = given.values.to_pylist()
     keys, partitions, times, headers = (
-        [None] * len(values) if column is None else column.to_pylist()
-        for column in (given.keys, given.partitions, given.times, given.headers)
+        [None] * len(values) if column is None else column.to_pylist() for column in columns
     )
     made = _Pass(bounds, turns, turn)
     for number, (key, value, partition, time, beside) in enumerate(

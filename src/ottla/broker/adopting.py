@@ -1,6 +1,6 @@
 """A start without a tree over log directories that are in use: their topics are registered again.
 
-Kafka filled them, or the tree is lost (`tree_signs.py` tells which). What a tree knows beside the topics themselves is
+Kafka filled them, or the tree is lost (`tree_signs.py` knows which). What a tree knows beside the topics themselves is
 not in the logs: above all which records a topic is to keep. So that nothing is removed by a default which nobody chose,
 every topic is registered with an empty `cleanup.policy`, which is Kafka's own word for keeping everything. It stays
 until somebody gives the topic a policy (docs/decisions/keep-everything.md). It happens once, in a tree that no broker

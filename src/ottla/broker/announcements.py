@@ -191,7 +191,8 @@ class BrokerAnnouncements:
 
     async def _put_strays_away(self) -> None:
         """Replicas whose partitions are elsewhere, and which nobody will stop any more: a controller died between the
-        write that ended their move and its StopReplica, or this broker was away. Whoever names everything knows."""
+        write that ended their move and its StopReplica, or this broker was away. An announcement that names everything
+        shows them."""
         strays = await in_turns(self._strays(), self._clock.monotonic_ms)
         left = [tp for tp in strays if tp in self._left]
         # In what a start has found it had no role: the disks may be another broker's, which was given the wrong number.

@@ -82,7 +82,7 @@ class Cleaning:
         self._closed = False
         self.set_aside: dict[TopicPartition, UncleanableLog] = {}
         #: Logs with batches whose records cannot be read, which is said once of each.
-        self._told_of: dict[TopicPartition, Log] = {}
+        self._warned_of: dict[TopicPartition, Log] = {}
         # For metrics.
         #: Of the last look around: the largest share of a log that is dirty.
         self.dirtiest = 0.0
@@ -206,8 +206,8 @@ class Cleaning:
         return aside is not None and self._clock.monotonic_ms() < aside.again_ms
 
     def _forget_gone(self) -> None:
-        for tp in [tp for tp in self._told_of if self._replicas.directories.get(tp) is None]:
-            del self._told_of[tp]
+        for tp in [tp for tp in self._warned_of if self._replicas.directories.get(tp) is None]:
+            del self._warned_of[tp]
         for tp in [tp for tp in self.set_aside if self._replicas.directories.get(tp) is None]:
             del self.set_aside[tp]
 
@@ -273,8 +273,8 @@ class Cleaning:
         self.last = outcome
         self.last_ended_ms = self._clock.monotonic_ms()
         self.last_s = (self.last_ended_ms - began_ms) / 1000
-        if outcome.unreadable is not None and self._told_of.get(log.tp) is not log:
-            self._told_of[log.tp] = log
+        if outcome.unreadable is not None and self._warned_of.get(log.tp) is not log:
+            self._warned_of[log.tp] = log
             offset, fault = outcome.unreadable
             log_event.warning(
                 "a batch stays as it is, its records cannot be read", partition=log.tp, offset=offset, reason=fault

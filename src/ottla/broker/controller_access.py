@@ -265,6 +265,6 @@ class ControllerAccess:
         try:
             await self._place.leave_note(LOG_DIR_EVENT_PREFIX, encode_log_dir_failure(broker_id))
         except CoordinationError as fault:
-            log_event.warning_limited("the tree could not be told of replicas", fault=str(fault))
+            log_event.warning_limited("replicas could not be noted in the tree", fault=str(fault))
             return ErrorCode.NETWORK_EXCEPTION
         return ErrorCode.NONE

@@ -24,8 +24,8 @@ from ottla.steps import NEVER
 #: New objects before the new ones are looked through. A round of fifty requests makes more than Python's default lets
 #: live, and all of them go at its end: to look through them each time costs every request a twentieth of its time.
 YOUNG_MAX: Final = 10_000
-#: Looks through the new ones before those that outlived one are looked through, which are 60,000 then at the most. They
-#: are not again: of these looks there is no number after which all are looked through.
+#: Looks through the new objects before those that outlived one such look are looked through too, 60,000 at the most.
+#: What outlives that as well is for a moment of rest: no number of looks (`NEVER`) has the collector go through all.
 _LOOKS: Final = 4
 #: Looked through at rest: what is new, and what has outlived one look.
 _YOUNG: Final = 1

@@ -49,7 +49,7 @@ async def hand_over(config: BrokerConfig, services: Services, broker_epoch: int)
 
 
 async def _asked(services: Services, broker_epoch: int) -> ShutdownAnswer | None:
-    """What the controller answers; None where it does not, or nobody is left who could."""
+    """What the controller answers; None where it does not, or no broker is left that could."""
     asking = asyncio.ensure_future(services.controller.shut_down(BrokerId(services.broker_id), broker_epoch))
     left = _TRY_S_MAX
     while left > 0 and not asking.done() and not _is_alone(services):

@@ -74,7 +74,7 @@ class ReplicaReports:
                 pause_s = min(_AGAIN_S * 2 ** min(failures, 16), _AGAIN_S_MAX)
                 failures += 1
                 log_event.error(
-                    "the controller did not hear of replicas, and is told again",
+                    "the controller did not hear of replicas, and hears of them again",
                     made=made,
                     count=len(partitions),
                     reason=why,

@@ -10,15 +10,15 @@ A note that is not understood, or names what is none of ours (users, clients, ad
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from ottla import logs
+from ottla.broker.tree_news import TreeNews
 from ottla.controller.loading import leave_alone, load_broker_configs, load_group_configs, load_topic_configs
-from ottla.coordination.errors import CoordinationError, NoNode
-from ottla.coordination.interface import Coordination, WatchEvent
+from ottla.coordination.errors import NoNode
+from ottla.coordination.interface import Coordination
 from ottla.coordination.notifications import CONFIG_CHANGES, decode_config_change
 from ottla.coordination.znode_json import DamagedZnode
 from ottla.coordination.znodes import (
@@ -31,14 +31,11 @@ from ottla.coordination.znodes import (
 from ottla.metadata import MetadataCache, MetadataUpdate
 from ottla.metadata.updates import DEFAULT_BROKER
 from ottla.model import topic_name_fault
-from ottla.steps import is_stray
 
 log_event = logs.logger("server")
 
 #: Notes that are read in one go; a tool may leave thousands.
 _NOTES_AT_ONCE: Final = 500
-#: After a fault of the tree that does not end the session.
-_AGAIN_S: Final = 1.0
 
 #: Of what had overrides once.
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -56,29 +53,18 @@ class TreeSettings:
         self._learn = learn
         #: The number of the last note that was read, or that the first reading was behind of.
         self._last = -1
-        self._task: asyncio.Task[None] | None = None
-        self._again: asyncio.TimerHandle | None = None
-        #: Whether notes have come since the task began to look at them.
-        self._has_news = False
-        #: Everything is being read: what a note says meanwhile must not be learned before it, since that is older.
-        self._beginning = False
-        self._closed = False
+        self._news = TreeNews("changes of settings", self._read_notes)
 
     async def begin(self) -> None:
         """Reads everything, and watches from then on. Raises CoordinationError."""
-        self._beginning = True
+        # What a note says meanwhile must not be learned before all this, which is older.
+        self._news.hold()
         self._last = max((number for number, _ in await self._notes()), default=-1)
         await self._learn(await self._everything())
-        self._beginning = False
-        if self._has_news:
-            self._look()
+        self._news.release()
 
     def close(self) -> None:
-        self._closed = True
-        if self._task is not None:
-            self._task.cancel()
-        if self._again is not None:
-            self._again.cancel()
+        self._news.close()
 
     async def topics(self, names: Sequence[str]) -> dict[str, Mapping[str, str]]:
         """The overrides of topics; empty for one that has none."""
@@ -125,44 +111,13 @@ class TreeSettings:
     async def _notes(self) -> list[tuple[int, str]]:
         """Their numbers and names, in order; the next one that comes is heard of."""
         try:
-            names, _ = await self._coordination.children(CONFIG_CHANGES, self._changed)
+            names, _ = await self._coordination.children(CONFIG_CHANGES, self._news.changed)
         except NoNode:
             return []
         return sorted((number, name) for name in names if (number := _number(name)) is not None)
 
-    def _changed(self, _: WatchEvent) -> None:
-        self._has_news = True
-        self._look()
-
-    def _look(self) -> None:
-        self._again = None
-        if self._task is None and not self._closed and not self._beginning:
-            self._task = asyncio.get_running_loop().create_task(self._read_news())
-
-    async def _read_news(self) -> None:
-        try:
-            while self._has_news and not self._closed:
-                self._has_news = False
-                await self._read(await self._notes())
-        except CoordinationError as fault:
-            # With a session that is over another one begins, and reads everything.
-            log_event.warning_limited("changes of settings could not be read yet", fault=str(fault))
-            self._try_again()
-        except asyncio.CancelledError as fault:
-            if not is_stray(fault):
-                raise
-            self._try_again()
-        finally:
-            self._task = None
-            if self._has_news and self._again is None:
-                self._look()
-
-    def _try_again(self) -> None:
-        self._has_news = True
-        if not self._closed:
-            self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self._look)
-
-    async def _read(self, notes: Sequence[tuple[int, str]]) -> None:
+    async def _read_notes(self) -> None:
+        notes = await self._notes()
         for start in range(0, len(notes), _NOTES_AT_ONCE):
             some = notes[start : start + _NOTES_AT_ONCE]
             paths = [f"{CONFIG_CHANGES}/{name}" for _, name in some]

@@ -17,7 +17,7 @@ from ottla.cli.faults import UsageFault
 _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 
 
-class Token(NamedTuple):
+class FormatToken(NamedTuple):
     letter: str
     #: What stood in braces behind it; None without braces.
     modifier: str | None
@@ -48,9 +48,9 @@ def escaped(text: str) -> bytes:
     return out
 
 
-def tokens(text: str) -> list[bytes | Token]:
+def tokens(text: str) -> list[bytes | FormatToken]:
     """Literals and tokens in turn."""
-    found: list[bytes | Token] = []
+    found: list[bytes | FormatToken] = []
     rest = text
     while rest:
         literal, percent, rest = rest.partition("%")
@@ -65,7 +65,7 @@ def tokens(text: str) -> list[bytes | Token]:
         modifier = None
         if rest.startswith("{"):
             modifier, rest = _braced(rest[1:], text)
-        found.append(Token(letter, modifier))
+        found.append(FormatToken(letter, modifier))
     return _joined(found)
 
 
@@ -84,9 +84,9 @@ def _braced(text: str, whole: str) -> tuple[str, str]:
     raise UsageFault(f"'{whole}': a brace is not closed (%{{ stands for a brace itself)")
 
 
-def _joined(found: list[bytes | Token]) -> list[bytes | Token]:
+def _joined(found: list[bytes | FormatToken]) -> list[bytes | FormatToken]:
     """Literals that follow each other are one."""
-    joined: list[bytes | Token] = []
+    joined: list[bytes | FormatToken] = []
     for one in found:
         if isinstance(one, bytes) and joined and isinstance(joined[-1], bytes):
             joined[-1] += one

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.cli.faults import UsageFault
-from ottla.cli.format_tokens import Token, tokens
+from ottla.cli.format_tokens import FormatToken, tokens
 from ottla.cli.lines import LineFault, ParsedRecord
 from ottla.cli.number_forms import HEX_DIGITS, byte_form
 
@@ -66,11 +66,9 @@ class InputFormat:
 
     def __init__(self, text: str) -> None:
         parsed = tokens(text)
-        if not any(isinstance(token, Token) for token in parsed):
+        if not any(isinstance(token, FormatToken) for token in parsed):
             raise UsageFault("-f: the format has nothing of a record in it: give %v at least")
         self._steps = _steps(parsed, _KNOWN)
-        #: A topic or a partition comes with the records.
-        self.has_topic = any(isinstance(token, Token) and token.letter == "t" for token in parsed)
 
     def next_record(self, data: bytes, position: int, *, is_last: bool) -> tuple[ParsedRecord, int] | None:
         """None where more has to come first. Raises LineFault."""
@@ -94,7 +92,7 @@ class InputFormat:
         return record, reading.position
 
 
-def _steps(parsed: list[bytes | Token], known: str) -> list[_Step]:
+def _steps(parsed: list[bytes | FormatToken], known: str) -> list[_Step]:
     steps: list[_Step] = []
     sized: set[str] = set()
     for at, token in enumerate(parsed):
@@ -132,9 +130,9 @@ def _literal(text: bytes, *, may_end: bool) -> _Step:
     return step
 
 
-def _text(name: str, token: Token, following: bytes | Token | None, *, is_sized: bool) -> _Step:
+def _text(name: str, token: FormatToken, following: bytes | FormatToken | None, *, is_sized: bool) -> _Step:
     decode = _decoder(token.modifier)
-    if not is_sized and isinstance(following, Token):
+    if not is_sized and isinstance(following, FormatToken):
         raise UsageFault(
             f"-f: nobody can tell where %{token.letter} ends and %{following.letter} begins: put something between "
             "them, or a length before"
@@ -225,7 +223,7 @@ def _truth(reading: _Reading) -> int:
     raise LineFault(f"{_shown(reading.data[reading.position :])} is neither true nor false")
 
 
-def _headers(token: Token) -> _Step:
+def _headers(token: FormatToken) -> _Step:
     if token.modifier is None:
         raise UsageFault("-f: say how a header is made: %h{%k=%v;}")
     steps = _steps(tokens(token.modifier), "%k %K %v %V")

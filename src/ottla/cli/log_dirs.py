@@ -64,8 +64,8 @@ async def _log_dirs(options: argparse.Namespace) -> int:
         rows = [{**row, "size": ReadableSize(row["size"])} for row in rows]
     show_rows(options.output, rows, columns)
     if faulty:
-        told = "; ".join(f"{path}: {cell(reason)}" for path, reason in faulty)
-        raise CommandFault(f"a log directory is offline: {told}", FAILED)
+        message = "; ".join(f"{path}: {cell(reason)}" for path, reason in faulty)
+        raise CommandFault(f"a log directory is offline: {message}", FAILED)
     return OK
 
 

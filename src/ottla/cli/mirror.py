@@ -113,7 +113,7 @@ async def _explained(flow: Flow, *, exit_at_end: bool) -> None:
 
 
 async def _reach_all(mirrors: Mirrors) -> None:
-    """Whoever starts it hears at once that one of the clusters is not there; later the flows are patient."""
+    """The user who starts it hears at once that one of the clusters is not there; later the flows are patient."""
     from ottla.cli.connecting import explained, reach
     from ottla.client.admin.admin import Admin
 

@@ -320,11 +320,11 @@ class _Sending:
 
         first = self._first_failure
         if first is not None:
-            told = advised(first) if isinstance(first, KafkaError) else str(first)
+            why = advised(first) if isinstance(first, KafkaError) else str(first)
             code = exit_code(first) if isinstance(first, KafkaError) else FAILED
             code = self._watch.code_of(first, code)
-            told = f"{counted(self._failed, 'record')} {were(self._failed)} not acknowledged: {told}"
-            raise CommandFault(told, code) from first
+            message = f"{counted(self._failed, 'record')} {were(self._failed)} not acknowledged: {why}"
+            raise CommandFault(message, code) from first
         if self._output_fault is not None:
             raise self._output_fault
 

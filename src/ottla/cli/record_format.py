@@ -18,7 +18,7 @@ from typing import Any
 
 from ottla.cli import number_forms
 from ottla.cli.faults import UsageFault
-from ottla.cli.format_tokens import Token, escaped, tokens, wrapped
+from ottla.cli.format_tokens import FormatToken, escaped, tokens, wrapped
 from ottla.client.records import ConsumerRecord
 
 Format = Callable[[ConsumerRecord], bytes]
@@ -52,7 +52,7 @@ def parse_format(text: str, null: bytes) -> Format:
     return formatted
 
 
-def _piece(token: Token, null: bytes) -> Format:
+def _piece(token: FormatToken, null: bytes) -> Format:
     letter, modifier = token
     if letter in _TEXTS:
         return _text(_TEXTS[letter], _content(modifier), null)
@@ -105,7 +105,7 @@ def _headers(modifier: str | None, null: bytes) -> Format:
             [name.encode() + b"=" + (null if value is None else bytes(value)) for name, value in record.headers]
         )
     for token in tokens(modifier):
-        if isinstance(token, Token) and token.letter not in "kKvV":
+        if isinstance(token, FormatToken) and token.letter not in "kKvV":
             raise UsageFault(f"%h{{{modifier}}}: a header has %k and %v, and their lengths %K and %V")
     each = parse_format(modifier, null)
 

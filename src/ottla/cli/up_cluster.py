@@ -94,7 +94,7 @@ async def _serve(wishes: Wishes, zookeeper: str | None, topics: Mapping[str, int
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
-        # Whoever starts it by `nohup` wants it to outlive the terminal.
+        # A user who starts it by `nohup` wants it to outlive the terminal.
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, stop.set)
     cluster = LocalCluster(wishes, _pass_on_json if json else _pass_on, zookeeper)

@@ -214,10 +214,10 @@ async def _epochs(client: Admin, view: PartitionView) -> list[dict[str, int]]:
 
 def _past(seen: Mapping[int, SeenPartition]) -> dict[str, Any]:
     """As the broker says it that has seen the most."""
-    told = {broker: one.history for broker, one in seen.items() if one.history is not None}
-    if not told:
+    histories = {broker: one.history for broker, one in seen.items() if one.history is not None}
+    if not histories:
         return {"seen_by": None, "changes": []}
-    broker, history = max(told.items(), key=lambda one: len(one[1].changes))
+    broker, history = max(histories.items(), key=lambda one: len(one[1].changes))
     return {
         "seen_by": broker,
         "changes": [

@@ -79,15 +79,15 @@ class Config(NamedTuple):
         `defaults` hold where neither says otherwise (`up_defaults`); they are our own, so nobody is warned of them.
         """
         env = env or {}
-        told = {**(properties or {}), **environment.properties_from(env)}
-        everything = {**(defaults or {}), **told}
+        given = {**(properties or {}), **environment.properties_from(env)}
+        everything = {**(defaults or {}), **given}
         data_directory = environment.default_data_directory(env)
         _check_text({**everything, "log.dirs": everything.get("log.dirs", data_directory)})
         reader = PropertyReader(everything)
         config = assemble(reader, everything, data_directory)
-        unsaid = {name: text for name, text in (defaults or {}).items() if name not in told}
+        unsaid = {name: text for name, text in (defaults or {}).items() if name not in given}
         return config._replace(
-            defaults=unsaid, warnings=tuple(reader.warnings(told)), without_effect=reader.without_effect(told)
+            defaults=unsaid, warnings=tuple(reader.warnings(given)), without_effect=reader.without_effect(given)
         )
 
 

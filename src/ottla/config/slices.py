@@ -179,7 +179,6 @@ class TransactionsConfig(NamedTuple):
     partition_verification: Annotated[bool, "transaction.partition.verification.enable"]
     add_partitions_retry_ms: Annotated[int, "add.partitions.to.txn.retry.backoff.ms"]
     add_partitions_retry_ms_max: Annotated[int, "add.partitions.to.txn.retry.backoff.max.ms"]
-    two_phase_commit: Annotated[bool, "transaction.two.phase.commit.enable"]
 
 
 class CoordinationConfig(NamedTuple):

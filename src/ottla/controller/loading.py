@@ -1,7 +1,7 @@
 """Reads the tree into a context: all of it at a start, and whenever a write's result is not known; else what changed.
 
-Nodes are read some at a time, and decoded in steps: there may be ten thousands, or one of a megabyte. Whoever decides
-by what was read is one turn of the controller, and nothing else changes its context meanwhile. What changes in the tree
+Nodes are read some at a time, and decoded in steps: there may be ten thousands, or one of a megabyte. What is read
+is decided upon in one turn of the controller, and nothing else changes its context meanwhile. What changes in the tree
 meanwhile is seen by the watch that was left with the read, or by the version that a conditional write names.
 """
 

@@ -22,7 +22,7 @@ from ottla.coordination.znode_json import (
 from ottla.model import BrokerId, TopicPartition
 
 ISR_CHANGES: Final = "/isr_change_notification"
-#: Of sequential nodes there.
+#: Of sequential nodes there. Brokers of Kafka before AlterPartition make them, and tests; ours ask the controller.
 ISR_CHANGE_PREFIX: Final = f"{ISR_CHANGES}/isr_change_"
 LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX: Final = f"{LOG_DIR_EVENTS}/log_dir_event_"
@@ -33,7 +33,7 @@ REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
 
 
 def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
-    """Of an ISR notification and of a request for preferred leaders."""
+    """Of an ISR notification and of a request for preferred leaders, as Kafka's own make them; for tests."""
     listed = [{"topic": found.topic, "partition": found.partition} for found in partitions]
     return encode_object({"version": 1, "partitions": listed})
 

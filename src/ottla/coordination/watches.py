@@ -56,12 +56,12 @@ class WatchTable:
         if not self._of_session:
             return fired
         for event in changes:
-            told: dict[tuple[int, Watch], None] = {}
+            called: dict[tuple[int, Watch], None] = {}
             if event.type is not EventType.NODE_CHILDREN_CHANGED:
-                told |= self._pop(self._data, event.path, child=False)
+                called |= self._pop(self._data, event.path, child=False)
             if event.type in (EventType.NODE_CHILDREN_CHANGED, EventType.NODE_DELETED):
-                told |= self._pop(self._child, event.path, child=True)
-            fired.extend((watch, event) for _, watch in told)
+                called |= self._pop(self._child, event.path, child=True)
+            fired.extend((watch, event) for _, watch in called)
         return fired
 
     def drop_session(self, session_id: int) -> None:

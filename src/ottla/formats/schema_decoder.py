@@ -27,7 +27,7 @@ class SchemaDecoder(Decoder, Generic[Schema]):
         """A row as Arrow takes it, the rescue column's value in it; raises BadRecord and SchemaNotFound."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """With the schema of the column, so that all who unpickle it read alike."""
+        """With the schema of the column, so that all processes that unpickle it read alike."""
         return partial(type(self), rescue_column=self._rescue_column), (self._source.pinned(),)
 
     def __eq__(self, other: object) -> bool:

@@ -132,5 +132,5 @@ class GroupKind(Protocol[G_contra]):
         ...
 
     def given_up(self, group: G_contra, error: ErrorCode, now: Now) -> Steps[None]:
-        """The coordinator goes: all who wait in it are answered so."""
+        """The coordinator goes: all members that wait in it are answered so."""
         ...

@@ -41,7 +41,7 @@ def handle(
     call: Call, request: DeleteRecordsRequest
 ) -> Steps[DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]]:
     topics: list[DeleteRecordsTopicResult] = []
-    deletions: list[Deletion] = []
+    deletions: list[PendingDeletion] = []
     for some in taken(request.topics, _TOPICS_A_STEP):
         for topic in some:
             partitions: list[DeleteRecordsPartitionResult] = []
@@ -77,7 +77,7 @@ def _is_alive(call: Call, broker: int) -> bool:
     return BrokerId(broker) in call.services.metadata.brokers
 
 
-class Deletion(NamedTuple):
+class PendingDeletion(NamedTuple):
     """Records that this broker has deleted, and some follower may have yet to."""
 
     leader: Leader
@@ -89,7 +89,7 @@ class Deletion(NamedTuple):
 class DeletionWait:
     """Waits for the followers' log starts (Kafka's DelayedDeleteRecords)."""
 
-    def __init__(self, deletions: list[Deletion], is_alive: Callable[[int], bool]) -> None:
+    def __init__(self, deletions: list[PendingDeletion], is_alive: Callable[[int], bool]) -> None:
         self._left = deletions
         self._is_alive = is_alive
         self.partitions = [each.leader.tp for each in deletions]
@@ -101,7 +101,7 @@ class DeletionWait:
             self._end()
         return not self._left
 
-    def _is_decided(self, deletion: Deletion) -> bool:
+    def _is_decided(self, deletion: PendingDeletion) -> bool:
         leader, result = deletion.leader.present, deletion.result
         if not leader.active:
             result.error_code, result.low_watermark = leader.end_error, -1
@@ -125,7 +125,7 @@ class DeletionWait:
 
 
 def _partition(
-    call: Call, topic: str, asked: DeleteRecordsPartition, deletions: list[Deletion]
+    call: Call, topic: str, asked: DeleteRecordsPartition, deletions: list[PendingDeletion]
 ) -> DeleteRecordsPartitionResult:
     def failed(error: ErrorCode) -> DeleteRecordsPartitionResult:
         return DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1, error_code=error)
@@ -153,5 +153,5 @@ def _partition(
     call.services.replicas.waiters.changed(leader.tp)
     result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=log.start_offset)
     if leader.isr.followers:
-        deletions.append(Deletion(leader, offset, result))
+        deletions.append(PendingDeletion(leader, offset, result))
     return result

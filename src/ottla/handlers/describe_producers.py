@@ -50,8 +50,8 @@ def handle(call: Call, request: DescribeProducersRequest) -> PausingSteps[Descri
             partitions: list[PartitionResponse] = []
             for piece in taken(topic.partition_indexes, _PARTITIONS_A_STEP):
                 for index in piece:
-                    told = yield from answer.partition(topic.name, index)
-                    partitions.append(told)
+                    answered = yield from answer.partition(topic.name, index)
+                    partitions.append(answered)
                 yield None
             topics.append(TopicResponse(name=topic.name, partitions=partitions))
         yield None
@@ -61,12 +61,12 @@ def handle(call: Call, request: DescribeProducersRequest) -> PausingSteps[Descri
 class _ProducersAnswer:
     """Partitions that were answered already, and how much there is still room for."""
 
-    __slots__ = ("_call", "_is_full", "_nobody", "_room", "_short", "_short_left", "_told")
+    __slots__ = ("_call", "_is_full", "_listing", "_nobody", "_room", "_short", "_short_left")
 
     def __init__(self, call: Call) -> None:
         self._call = call
         #: By topic and partition: answers that list producers, and those that do not.
-        self._told: dict[tuple[str, int], PartitionResponse] = {}
+        self._listing: dict[tuple[str, int], PartitionResponse] = {}
         self._short: dict[str, dict[int, PartitionResponse]] = {}
         self._short_left = SHORT_ANSWERS_KEPT_MAX
         self._room = PRODUCERS_TOLD_MAX
@@ -78,8 +78,8 @@ class _ProducersAnswer:
         of_topic = self._short.get(topic)
         if of_topic is not None and (known := of_topic.get(index)) is not None:
             return known
-        told = self._told.get((topic, index))
-        if told is None:
+        answered = self._listing.get((topic, index))
+        if answered is None:
             leader = _leader(self._call, topic, index)
             if isinstance(leader, ErrorCode):
                 return self._without(topic, index, leader, None)
@@ -92,14 +92,14 @@ class _ProducersAnswer:
                 return self._without(topic, index, ErrorCode.KAFKA_STORAGE_ERROR, str(fault))
             if not producers:
                 return self._without(topic, index, ErrorCode.NONE, None)
-            told = PartitionResponse(partition_index=index, error_message=None, active_producers=producers)
-        count = len(told.active_producers)
-        if self._is_full or (count > self._room and self._told):
+            answered = PartitionResponse(partition_index=index, error_message=None, active_producers=producers)
+        count = len(answered.active_producers)
+        if self._is_full or (count > self._room and self._listing):
             self._is_full = True
             return self._without(topic, index, ErrorCode.POLICY_VIOLATION, TOO_MANY)
-        self._told[topic, index] = told
+        self._listing[topic, index] = answered
         self._room -= min(count, self._room)
-        return told
+        return answered
 
     def _without(self, topic: str, index: int, error: ErrorCode, message: str | None) -> PartitionResponse:
         answer = PartitionResponse(

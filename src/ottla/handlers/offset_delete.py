@@ -80,10 +80,10 @@ def _refuse(
 
 
 def _joined(
-    told: list[OffsetDeleteResponseTopic], refused: dict[str, OffsetDeleteResponseTopic]
+    answered: list[OffsetDeleteResponseTopic], refused: dict[str, OffsetDeleteResponseTopic]
 ) -> list[OffsetDeleteResponseTopic]:
     """One entry a topic, also where some of its partitions were refused."""
-    for topic in told:
+    for topic in answered:
         if mine := refused.pop(topic.name, None):
             topic.partitions += mine.partitions
-    return [*refused.values(), *told]
+    return [*refused.values(), *answered]

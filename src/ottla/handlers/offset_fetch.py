@@ -184,12 +184,12 @@ def _of_one_group(call: Call, request: OffsetFetchRequest) -> Steps[Later]:
     places.add(None if error else request.group_id)
 
     def response(refusals: Refusals) -> Steps[OffsetFetchResponse]:
-        told, refused = topics, refusals.of(0)
+        shown, refused = topics, refusals.of(0)
         if refused and call.version < _GROUP_ERROR_SINCE:
-            yield from _refuse_all(told, refused)
+            yield from _refuse_all(shown, refused)
         elif refused:
-            told = []
-        return OffsetFetchResponse(throttle_time_ms=call.throttle_ms(), error_code=refused or error, topics=told)
+            shown = []
+        return OffsetFetchResponse(throttle_time_ms=call.throttle_ms(), error_code=refused or error, topics=shown)
 
     return places.answered(response)
 
@@ -209,10 +209,10 @@ def _in_older_layout(found: list[OffsetFetchResponseTopics]) -> Steps[list[Offse
     topics: list[OffsetFetchResponseTopic] = []
     for some in taken(found):
         for topic in some:
-            told = OffsetFetchResponseTopic(name=topic.name)
-            topics.append(told)
+            made = OffsetFetchResponseTopic(name=topic.name)
+            topics.append(made)
             for piece in taken(topic.partitions):
-                told.partitions += [
+                made.partitions += [
                     OffsetFetchResponsePartition(
                         partition_index=partition.partition_index,
                         committed_offset=partition.committed_offset,
@@ -238,10 +238,10 @@ def _refused_one_by_one(
             room -= len(topic.partition_indexes)
             if room < 0:
                 return topics
-            told = OffsetFetchResponseTopic(name=topic.name)
-            topics.append(told)
+            made = OffsetFetchResponseTopic(name=topic.name)
+            topics.append(made)
             for piece in pieces(topic.partition_indexes):
-                told.partitions += [
+                made.partitions += [
                     OffsetFetchResponsePartition(
                         partition_index=index, committed_offset=_NO_OFFSET, metadata="", error_code=error
                     )

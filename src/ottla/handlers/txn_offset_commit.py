@@ -73,12 +73,12 @@ def handle(call: Call, request: TxnOffsetCommitRequest) -> PausingSteps[TxnOffse
 def _verified(
     call: Call, request: TxnOffsetCommitRequest, producer: TransactionalProducer
 ) -> PausingSteps[TransactionalWriter | ErrorCode]:
-    """Who writes where the transaction is ongoing, and has the group's partition. The commit looks, before each of its
-    writes, whether that has ended since."""
+    """What the commit is written as, where the transaction is ongoing and has the group's partition; else why not. The
+    commit looks, before each of its writes, whether the transaction has ended since."""
     services, adds = call.services, call.version >= ADDS_SINCE
     shard = services.groups.shard_for_member(request.group_id)
     if not shard.is_loaded or not (adds or services.questions.verifies):
-        return TransactionalWriter(producer)  # why there is no shard is said by the commit
+        return TransactionalWriter(producer)  # the commit says why there is no shard
     if shard.has_open(producer):
         return TransactionalWriter(producer, Verification(producer.producer_epoch, NO_SEQUENCE))
     asked = _AskedAbout(services, request.group_id, producer)

@@ -1,8 +1,8 @@
 """WriteTxnMarkers (27), versions 1 and 2: a transaction coordinator has transactions ended in partitions led here.
 
-Other brokers ask for it, and administrators who end a transaction that hangs (`kafka-transactions abort`), who need the
-right to Alter the cluster. The answer comes when all markers are committed, or cannot be. From version 2 on the markers
-of producers that have an epoch for each transaction are known, and checked more strictly.
+Other brokers ask for it, and administrators who end a transaction that hangs (`kafka-transactions abort`): these need
+the right to Alter the cluster. The answer comes when all markers are committed, or cannot be. From version 2 on the
+markers of producers that have an epoch for each transaction are known, and checked more strictly.
 """
 
 from __future__ import annotations

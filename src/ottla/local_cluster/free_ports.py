@@ -1,7 +1,8 @@
 """Ports on which nobody listens, and which stay free while who listens on them is away for a moment.
 
-The kernel gives a range of ports to outgoing connections, and to whoever asks for any port. A broker that was killed
-may find a port of that range taken when it is started again; one below it is taken by nobody who did not choose it.
+The kernel gives a range of ports to outgoing connections, and to every program that asks for any port. A broker that
+was killed may find a port of that range taken when it is started again; one below it is taken by nobody who did not
+choose it.
 """
 
 from __future__ import annotations

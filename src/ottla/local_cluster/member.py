@@ -22,7 +22,7 @@ log_event = logs.logger("up")
 
 #: What stands before the address that a process prints once it can be reached: a broker, or the tree.
 LISTENING: Final = " listening on "
-#: Before the one line that a verb of ours ends with: whoever reports it has a name of its own.
+#: Before the one line that a verb of ours ends with; the process that reports it puts its own name there.
 _OUR_NAME: Final = "ottla: "
 #: Between the end of a process and its next start: at once after a long life, then longer.
 PAUSE_S: Final = 0.1

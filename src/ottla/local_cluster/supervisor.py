@@ -1,7 +1,7 @@
 """A whole cluster on this host: the tree first, then the brokers; and all of it backwards.
 
-What dies is started again on its old port. Without the tree the brokers go on: who leads leads, and nobody is elected
-until it is back.
+What dies is started again on its old port. Without the tree the brokers go on: leaders stay what they are, and nobody
+is elected until it is back.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ METADATA_MS_MAX: Final = 60_000
 
 
 class FlowClients:
-    """Made by `opened`, and closed by whoever called it."""
+    """Made by `opened`, and closed by its caller."""
 
     reader: Consumer
     source: Admin

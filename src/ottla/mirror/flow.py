@@ -34,7 +34,7 @@ DRAIN_SECONDS_MAX: Final = 10.0
 
 class PartitionLag(NamedTuple):
     partition: TopicPartition
-    #: Records of the source that are not copied, as far as offsets tell; None before it was fetched from.
+    #: Records of the source that are not copied, as far as offsets show; None before it was fetched from.
     lag: int | None
     records: int
     bytes: int

@@ -20,7 +20,7 @@ from ottla.mirror.record_forms import Checkpoint
 from ottla.model import TopicPartition
 
 
-class Copied(Protocol):
+class KnownCopy(Protocol):
     """What is known of a partition's copy: `PartitionCopy`, or whatever else says it."""
 
     @property
@@ -37,7 +37,7 @@ class Copied(Protocol):
     def end(self) -> int: ...
 
 
-Copies = Callable[[], Mapping[TopicPartition, Copied]]
+Copies = Callable[[], Mapping[TopicPartition, KnownCopy]]
 
 
 class GroupFollower:
@@ -135,7 +135,7 @@ class GroupFollower:
         return bool(group) and group != self._own_group and self._settings.groups.takes(group)
 
 
-def _translated(group: str, place: CommittedOffset, copy: Copied | None) -> Checkpoint | None:
+def _translated(group: str, place: CommittedOffset, copy: KnownCopy | None) -> Checkpoint | None:
     if copy is None or copy.copied < 0:
         return None
     downstream = copy.pairs.target_of(place.offset, copy.copied, copy.end)

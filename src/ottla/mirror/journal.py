@@ -4,10 +4,10 @@ A pair is written, and acknowledged, before the first record behind it goes out.
 target's end and the pairs in the topic say together which source record comes next: nothing is read again to find
 out, and it does not matter what compaction or retention have taken from the source meanwhile.
 
-A partition's pairs are kept in pages, by number. A page's key names its writer as well: whoever takes a partition over
-reads what there is, takes a number above all that it has seen, and writes all pairs anew under it, page 0 last; then
-the older writer's pages go. So what a former writer still writes (its process may have been stopped for an hour)
-replaces nothing, and pages without a page 0 are those of a writer that did not get far.
+A partition's pairs are kept in pages, by number. A page's key names its writer as well: the mirror that takes a
+partition over reads what there is, takes a number above all that it has seen, and writes all pairs anew under it, page
+0 last; then the older writer's pages go. So what a former writer still writes (its process may have been stopped for an
+hour) replaces nothing, and pages without a page 0 are those of a writer that did not get far.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Journal:
     async def read(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionJournal]:
         """A journal for each partition, with what was recorded.
 
-        All who ask while the topic is being read share the next pass over it.
+        All callers that ask while the topic is being read share the next pass over it.
         """
         wanted = set(partitions)
         self._asked |= wanted

@@ -1,10 +1,10 @@
 """One partition's copy: where it goes on, what of it is on its way, and what the target's answers mean.
 
 A copy writes with a producer id that only this flow has, and with the target's offsets as sequence numbers. So a target
-takes a batch if it goes on where the log ends, and no other: `append if the end is E`. Whoever sends the same batch a
-second time (after a lost connection; or a mirror that was stopped for an hour, took itself for the owner when it woke,
-and sent what it had at hand) is answered that it is a duplicate, or refused with OUT_OF_ORDER_SEQUENCE_NUMBER, and
-nothing is written. No lease is needed for that; the group's is there to share the work.
+takes a batch if it goes on where the log ends, and no other: `append if the end is E`. A mirror that sends the same
+batch a second time (after a lost connection; or a mirror that was stopped for an hour, took itself for the owner when
+it woke, and sent what it had at hand) is answered that it is a duplicate, or refused with OUT_OF_ORDER_SEQUENCE_NUMBER,
+and nothing is written. No lease is needed for that; the group's is there to share the work.
 
     place -> copy -> (anything unexpected) -> place again
                  \\-> stopped, by name, where only a person can say how it goes on

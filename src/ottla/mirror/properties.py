@@ -186,7 +186,7 @@ def parse_mirrors(properties: Mapping[str, str], targets: Iterable[str] | None =
     for alias in clusters:
         if not _ALIAS.fullmatch(alias):
             raise PropertyFault(f"clusters: {alias!r} is no alias: they are letters, digits, '-' and '_'")
-    sorted_ = _Sorted(clusters)
+    sorted_ = _SortedProperties(clusters)
     for name, value in given.items():
         sorted_.take(name, value.strip())
     wanted = clusters if targets is None else list(targets)
@@ -205,7 +205,7 @@ def parse_mirrors(properties: Mapping[str, str], targets: Iterable[str] | None =
     return Mirrors(flows, sorted_.without_effect)
 
 
-class _Sorted:
+class _SortedProperties:
     """Properties by what they are about."""
 
     def __init__(self, clusters: list[str]) -> None:
@@ -282,7 +282,7 @@ class _Sorted:
         return found
 
 
-def _flow(source: str, target: str, sorted_: _Sorted) -> FlowSettings:
+def _flow(source: str, target: str, sorted_: _SortedProperties) -> FlowSettings:
     flow = sorted_.of_flow(source, target)
     name = f"{source}->{target}"
 

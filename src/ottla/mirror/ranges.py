@@ -1,4 +1,4 @@
-"""Copies of some partitions up to given offsets: for whoever gives the work out in pieces, and not by a group.
+"""Copies of some partitions up to given offsets: for a caller that gives the work out in pieces, and not by a group.
 
 A piece that is done twice, or by two at once, copies nothing twice: where a copy goes on is read from the target.
 """
@@ -45,7 +45,7 @@ async def copy_ranges(clients: FlowClients, ends: Mapping[TopicPartition, int]) 
     async with asyncio.TaskGroup() as group:
         working = [group.create_task(copy.run()) for copy in copies.values()]
         working.append(group.create_task(_feed(clients, copies, ends)))
-        while not all(_is_done(copy, ends[tp]) for tp, copy in copies.items()):  # noqa: ASYNC110 - a copy tells nobody
+        while not all(_is_done(copy, ends[tp]) for tp, copy in copies.items()):  # noqa: ASYNC110 - a copy calls nobody
             await asyncio.sleep(_LOOK_SECONDS)
         for task in working:
             task.cancel()

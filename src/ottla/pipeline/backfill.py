@@ -23,7 +23,7 @@ from ottla.pipeline.changes import merged
 from ottla.pipeline.definitions import Flow, Kind
 from ottla.pipeline.errors import BadDefinition
 from ottla.pipeline.places import offsets_of
-from ottla.pipeline.planning import Plan, Planned
+from ottla.pipeline.planning import Plan, PlannedFlow
 from ottla.pipeline.running import PipelineRun, write_whole
 from ottla.pipeline.tables.delta import publish
 from ottla.pipeline.tables.files import frame_of, now_ms, write_files
@@ -122,7 +122,7 @@ def time_of(flow: Flow, schema: Any) -> Any:
     return F.col(f"`{names[0]}`")
 
 
-def _filled(plan: BackfillPlan, planned: Planned, span: Range) -> int:
+def _filled(plan: BackfillPlan, planned: PlannedFlow, span: Range) -> int:
     frame = plan.again(planned)
     log = TableLog(plan.places.table(planned.flow.name))
     if not planned.is_stream:
@@ -141,7 +141,7 @@ def _filled(plan: BackfillPlan, planned: Planned, span: Range) -> int:
         frame.unpersist()
 
 
-def _replaced(log: TableLog, planned: Planned, good: Any, span: Range, *, changes: bool) -> int:
+def _replaced(log: TableLog, planned: PlannedFlow, good: Any, span: Range, *, changes: bool) -> int:
     from pyspark.sql import functions as F  # noqa: N812
 
     flow, state = planned.flow, log.state()

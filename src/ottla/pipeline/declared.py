@@ -170,7 +170,7 @@ def _register(flow: Flow, reads: DeclaredReads, kafka: Mapping[str, str]) -> Non
         pipelines.temporary_view(name=flow.name, comment=comment)(flow.function)
         return
     reads.is_stream = False
-    flow.function()  # for what it reads: the engine is told whether a table is a stream's before it calls the function
+    flow.function()  # for what it reads: the engine wants to know whether a table is a stream's before it calls this
     kind = pipelines.table if reads.is_stream else pipelines.materialized_view
     kind(name=flow.name, comment=comment, format="parquet")(flow.function)
 

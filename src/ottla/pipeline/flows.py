@@ -10,7 +10,7 @@ from typing import Any, Final
 from ottla.pipeline.definitions import Kind
 from ottla.pipeline.errors import BadDefinition, FlowFailed, PipelineError
 from ottla.pipeline.places import Places, offsets_of, read_json
-from ottla.pipeline.planning import Planned
+from ottla.pipeline.planning import PlannedFlow
 from ottla.pipeline.status import FAILED, RUNNING, FlowStatus, write_status
 from ottla.pipeline.tables.files import now_ms
 from ottla.pipeline.tables.log import TableLog, TableState
@@ -38,7 +38,7 @@ _NEEDS_KEYS: Final = "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION"
 
 
 class RunningFlow:
-    def __init__(self, planned: Planned, places: Places, pipeline: str, kafka: dict[str, str]) -> None:
+    def __init__(self, planned: PlannedFlow, places: Places, pipeline: str, kafka: dict[str, str]) -> None:
         self.planned = planned
         self.flow = planned.flow
         self.status = FlowStatus(flow=self.flow.name, kind=self.flow.kind.value)

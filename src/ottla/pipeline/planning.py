@@ -30,7 +30,7 @@ OWN_COLUMNS: Final = frozenset({"_failed", "_bucket"})
 
 
 @dataclass(kw_only=True)
-class Planned:
+class PlannedFlow:
     """A table or a sink, ready to be started."""
 
     flow: Flow
@@ -61,24 +61,24 @@ class Plan:
         #: Options that begin with `kafka.`.
         self.kafka = kafka
         #: In an order in which they can run.
-        self.planned: dict[str, Planned] = {}
+        self.planned: dict[str, PlannedFlow] = {}
         #: What is being planned, the outermost first: flows, and whose reads are noted.
         self._open: list[Flow] = []
-        self._noted: list[Planned] = []
+        self._noted: list[PlannedFlow] = []
 
-    def make(self) -> list[Planned]:
+    def make(self) -> list[PlannedFlow]:
         for flow in self.file.definitions.flows.values():
             if flow.kind is not Kind.VIEW:
                 self._plan(flow)
         return list(self.planned.values())
 
-    def frame_of_now(self, planned: Planned) -> Any:
+    def frame_of_now(self, planned: PlannedFlow) -> Any:
         """The flow's frame; made anew where what `read` gives may have changed since."""
         return self.again(planned) if planned.has_snapshots else planned.frame
 
-    def again(self, planned: Planned) -> Any:
+    def again(self, planned: PlannedFlow) -> Any:
         """The function is called once more."""
-        self._noted.append(Planned(flow=planned.flow))
+        self._noted.append(PlannedFlow(flow=planned.flow))
         try:
             return self._frame(planned.flow)
         finally:
@@ -139,11 +139,11 @@ class Plan:
     def _asked(self, name: str) -> Flow:
         return self.file.definitions.flow(name, self._open[-1].text)
 
-    def _plan(self, flow: Flow) -> Planned:
+    def _plan(self, flow: Flow) -> PlannedFlow:
         there = self.planned.get(flow.name)
         if there is not None:
             return there
-        planned = Planned(flow=flow)
+        planned = PlannedFlow(flow=flow)
         self._noted.append(planned)
         try:
             planned.frame = self._frame(flow)
@@ -170,7 +170,7 @@ class Plan:
             raise BadDefinition(f"{flow.text} returned {type(frame).__name__}: it must return a frame")
         return frame
 
-    def _check(self, planned: Planned) -> None:
+    def _check(self, planned: PlannedFlow) -> None:
         flow, frame = planned.flow, planned.frame
         if flow.kind is Kind.SINK:
             if not planned.is_stream:
@@ -253,14 +253,14 @@ def stored_schema(flow: Flow, schema: Any, log: TableLog) -> Any:
     return StructType([*before.fields, *new])
 
 
-def _nullable(told: Any) -> Any:
+def _nullable(part: Any) -> Any:
     """Spark's JSON of a type, with null allowed everywhere, as Parquet files are read."""
-    if isinstance(told, list):
-        return [_nullable(one) for one in told]
-    if not isinstance(told, dict):
-        return told
+    if isinstance(part, list):
+        return [_nullable(one) for one in part]
+    if not isinstance(part, dict):
+        return part
     flags = {"nullable", "containsNull", "valueContainsNull"}
-    return {name: True if name in flags else _nullable(one) for name, one in told.items()}
+    return {name: True if name in flags else _nullable(one) for name, one in part.items()}
 
 
 class explained:  # noqa: N801 - used as `with explained(flow)`

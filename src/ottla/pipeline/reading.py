@@ -16,7 +16,7 @@ ERROR = "_error"
 
 
 class Reads(Protocol):
-    """Who answers these calls: a run in one of its modes."""
+    """What answers these calls: a run in one of its modes."""
 
     @property
     def keeps_bad_rows(self) -> bool:

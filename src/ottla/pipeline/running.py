@@ -1,7 +1,7 @@
 """All flows of a pipeline: as streams until they are stopped, or once over all that is there.
 
 stream      each flow is a query; they run side by side, and the first that fails ends all
-catch-up    one flow after the other, what is read before who reads it; each ends when it has read what there is
+catch-up    one flow after the other, each behind those that it reads; each ends when it has read what there is
 backfill    `backfill.py`
 """
 
@@ -18,7 +18,7 @@ from ottla.pipeline.errors import NotFound
 from ottla.pipeline.flows import LOOK_SECONDS, RunningFlow, take_counts
 from ottla.pipeline.loading import PipelineFile
 from ottla.pipeline.places import Places
-from ottla.pipeline.planning import Plan, Planned
+from ottla.pipeline.planning import Plan, PlannedFlow
 from ottla.pipeline.status import DONE, STOPPED, FlowStatus
 from ottla.pipeline.tables.delta import publish
 from ottla.pipeline.tables.files import now_ms, write_files
@@ -63,7 +63,7 @@ class PipelineRun:
             self.read_all()
 
     def read_all(self) -> None:
-        """The same for who holds the pipeline already."""
+        """The same, where the pipeline is held already."""
         for flow in self.flows:
             if not flow.planned.is_stream:
                 self._whole(flow)
@@ -119,7 +119,7 @@ class PipelineRun:
         take_counts(flow.status, TableLog(self.places.table(flow.name)).state())
         flow.stop(DONE)
 
-    def _check_topics(self, planned: list[Planned]) -> None:
+    def _check_topics(self, planned: list[PlannedFlow]) -> None:
         wanted = {topic: (one.flow, "reads") for one in planned for topic in one.topics}
         wanted |= {one.flow.topic: (one.flow, "writes to") for one in planned if one.flow.topic is not None}
         if not wanted:
@@ -137,7 +137,7 @@ class PipelineRun:
         return [flow.status for flow in self.flows]
 
 
-def write_whole(planned: Planned, frame: Any, places: Places) -> None:
+def write_whole(planned: PlannedFlow, frame: Any, places: Places) -> None:
     """The rows of a frame without a stream, in place of all that a table had."""
     flow = planned.flow
     log = TableLog(places.table(flow.name))

@@ -56,11 +56,11 @@ def read_statuses(places: Places) -> list[FlowStatus]:
     """Of all flows that ever ran here."""
     found = []
     for name in places.names_with_status():
-        told = read_json(places.status(name))
-        if told is None:
+        fields = read_json(places.status(name))
+        if fields is None:
             continue
         try:
-            found.append(FlowStatus(**told))
+            found.append(FlowStatus(**fields))
         except TypeError as error:
             raise BadState(f"{places.status(name)} is damaged ({error}): delete it") from error
     return found

@@ -21,7 +21,7 @@ from ottla.pipeline.definitions import BUCKETS, Flow
 from ottla.pipeline.errors import BadState, ExpectationFailed
 from ottla.pipeline.expectations import DECODES, Action, Rule
 from ottla.pipeline.places import Places, query_of, read_json, write_json
-from ottla.pipeline.planning import Planned
+from ottla.pipeline.planning import PlannedFlow
 from ottla.pipeline.reading import ERROR, RECORD
 from ottla.pipeline.tables.delta import publish
 from ottla.pipeline.tables.files import BUCKET, frame_of, now_ms, write_files
@@ -42,7 +42,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckedFrame:
     """A frame whose rows are marked, and what was counted of it."""
 
     frame: Any
@@ -53,7 +53,7 @@ class Checked:
 class TableWriter:
     """What Spark calls with each micro-batch of one table."""
 
-    def __init__(self, planned: Planned, places: Places, pipeline: str, kafka: dict[str, str]) -> None:
+    def __init__(self, planned: PlannedFlow, places: Places, pipeline: str, kafka: dict[str, str]) -> None:
         self.flow = planned.flow
         self.log = TableLog(places.table(planned.flow.name))
         #: Of the last micro-batch that failed: Spark wraps it in text of its own.
@@ -120,7 +120,7 @@ class TableWriter:
             )
         )
 
-    def _dead_letters(self, checked: Checked, batch: str) -> int:
+    def _dead_letters(self, checked: CheckedFrame, batch: str) -> int:
         """How many records went there; once where this is not the first attempt and an earlier one came so far."""
         if not checked.counts.get(DROPPED) or self.flow.dead_letters is False or RECORD not in checked.frame.columns:
             return 0
@@ -178,12 +178,12 @@ def check_follows(state: TableState, query: str, batch: int, folder: str) -> Non
         )
 
 
-def check(frame: Any, rules: tuple[Rule, ...], youngest_us: int | None) -> Checked:
+def check(frame: Any, rules: tuple[Rule, ...], youngest_us: int | None) -> CheckedFrame:
     """Marks each row with the rules that it breaks, and counts."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls them
 
     if not rules:
-        return Checked(frame=frame, counts={}, youngest_us=None)
+        return CheckedFrame(frame=frame, counts={}, youngest_us=None)
     # Of what could not be decoded no rule says anything: its fields are null.
     decoded = F.col(ERROR).isNull() if rules[0].name == DECODES else F.lit(True)
     broken = []
@@ -203,7 +203,7 @@ def check(frame: Any, rules: tuple[Rule, ...], youngest_us: int | None) -> Check
     row = marked.agg(*counted).collect()[0]
     counts = {ROWS_IN: row["rows"], DROPPED: row["dropped"]}
     counts |= {f"{FAILED_PREFIX}{rule.name}": row[f"rule{number}"] for number, rule in enumerate(rules)}
-    return Checked(frame=marked, counts=counts, youngest_us=row["youngest"] if late is not None else None)
+    return CheckedFrame(frame=marked, counts=counts, youngest_us=row["youngest"] if late is not None else None)
 
 
 def _condition(rule: Rule, youngest_us: int | None) -> Any:
@@ -225,7 +225,7 @@ def _dropped(rules: tuple[Rule, ...]) -> Any:
     return F.arrays_overlap(F.col(FAILED), F.array(*names)) if names else F.lit(False)
 
 
-def refuse_failed(flow: Flow, rules: tuple[Rule, ...], checked: Checked) -> None:
+def refuse_failed(flow: Flow, rules: tuple[Rule, ...], checked: CheckedFrame) -> None:
     for rule in rules:
         broken = checked.counts.get(f"{FAILED_PREFIX}{rule.name}", 0)
         if rule.action is Action.FAIL and broken:

@@ -2,7 +2,8 @@
 
 - It is one whole batch of format 2, with nothing behind it.
 - Its base offset is 0, and its count, one at least, is its last offset's distance and one more.
-- Its attributes are among PLAIN_ATTRIBUTES: a codec and nothing else.
+- Its attributes are among PLAIN_ATTRIBUTES: a codec and nothing else. Where its request repeats one in a transaction it
+  has that bit besides, and a producer's id.
 - Its records fit its bytes. Up to COUNTED_RECORDS_MAX uncompressed ones fill them exactly, by their lengths; all others
   are no more than the bytes can unfold to.
 - With a producer's id it has a sequence number.
@@ -10,8 +11,9 @@
 
 A topic's configuration adds what it allows (`usual_attributes` in `storage/log/append.py`, a largest size, a latest
 time). This test runs for every batch of every client, and therefore stands as one expression in two more places: in
-`stage_plain` of `storage/log/staging.py`, and in `native/lane.c`, which takes less. Both use the numbers and fields of
-this module, and `tests/storage/log/test_plain_batches.py` and `tests/native/` hold both to `is_plain`.
+`stage_plain` of `storage/log/staging.py` (by `stage_in_transaction`, where the producer's transaction is open), and in
+`native/lane.c`, which takes less. Both use the numbers and fields of this module, and
+`tests/storage/log/test_plain_batches.py` and `tests/native/` hold both to `is_plain`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from ottla.records.batch import (
     CRC_AT,
     HEADER_SIZE,
     MAGIC,
+    TRANSACTIONAL,
     Readable,
     check_crc,
     header_fields,
@@ -37,8 +40,8 @@ from ottla.records.errors import CorruptBatch
 from ottla.records.record import RECORD_BYTES_MIN
 from ottla.records.varint import SMALL_COUNT
 
-#: A codec. A transaction's batch is not plain: what recognises requests by what stands before the batch must not let
-#: one pass that the request has no right to.
+#: A codec. What recognises requests by what stands before the batch must not let one pass that the request has no right
+#: to: so the bit of transactions is none of these, and is asked for where the remembered request had it.
 PLAIN_ATTRIBUTES: Final = frozenset(range(CODEC_MAX + 1))
 #: Uncompressed batches of so few records have them counted with the header, since that costs less than the checksum.
 COUNTED_RECORDS_MAX: Final = 16
@@ -74,7 +77,7 @@ assert STAMPED_FIELDS.size < CRC_AT < SUMMED_FROM
 _LENGTH_END: Final = 2 * SMALL_COUNT
 
 
-def is_plain(batch: Readable) -> bool:
+def is_plain(batch: Readable, *, in_transaction: bool = False) -> bool:
     """Whether all of the above holds: slow, and said in one place. The fast forms are held to it."""
     if len(batch) < PLAIN_SIZE_MIN:
         return False
@@ -84,9 +87,11 @@ def is_plain(batch: Readable) -> bool:
         return False
     if header.size != len(batch) or header.magic != MAGIC or header.base_offset != 0:
         return False
-    if header.count < 1 or header.count != header.last_offset_delta + 1 or header.attributes not in PLAIN_ATTRIBUTES:
+    if header.count < 1 or header.count != header.last_offset_delta + 1:
         return False
-    if header.has_producer_id and header.base_sequence < 0:
+    if header.attributes ^ (TRANSACTIONAL if in_transaction else 0) not in PLAIN_ATTRIBUTES:
+        return False
+    if header.base_sequence < 0 if header.has_producer_id else in_transaction:
         return False
     if header.count <= COUNTED_RECORDS_MAX and not header.attributes & COMPRESSION_MASK:
         if not are_whole(batch, header.size, header.count):

@@ -17,7 +17,7 @@ StoredRecord = tuple[int, bytes | None, bytes | None]
 def open_batch(buf: Readable, pos: int) -> tuple[BatchHeader, Iterator[StoredRecord]]:
     """Header and records of the batch at `pos`; the header is checked now, a record when its turn comes.
 
-    Both raise RecordError. Times and headers are passed over: the offsets topic has no use for them.
+    Both raise RecordError. Times and headers are passed over: the topics of coordinators have no use for them.
     """
     header, payload = batch_payload(buf, pos, DECOMPRESSED_BYTES_MAX)
     return header, _records(header, payload)

@@ -1,7 +1,8 @@
 """A batch's records one after the other, for a verdict or a single offset: nothing is kept of them.
 
-A batch of a few kilobytes can hold millions of records. `scan_batch`, whose columns take 88 bytes for each, is for who
-wants all of them; a broker that looks into its clients' batches walks, and in its loop only as far as an allowance.
+A batch of a few kilobytes can hold millions of records. `scan_batch`, whose columns take 88 bytes for each, is for
+callers that want all of them; a broker that looks into its clients' batches walks, and in its loop only as far as an
+allowance.
 """
 
 from __future__ import annotations

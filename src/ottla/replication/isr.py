@@ -7,9 +7,9 @@ between a leader's question and its answer there are two sets, of which either m
                                             └─refused──────▶ members, as they were
 
 Meanwhile the leader counts every broker that is in one of the two (the maximal ISR): a joiner because the controller
-may elect it at once, a leaver because it is elected from the old set as long as nobody knows better. Counted too is who
-is about to join (`joins`): it is level with this log or nearly so, and would never get in where the watermark ran away
-from it.
+may elect it at once, a leaver because it is elected from the old set as long as nobody knows better. Counted too is a
+broker that is about to join (`joins`): it is level with this log or nearly so, and would never get in where the
+watermark ran away from it.
 
     members ⊆ maximal ⊆ counted, and the leader itself is in all of them
 """

@@ -4,10 +4,10 @@
        ▲                                                                                     │
        └──confirmed── asked to join ◀── has the watermark and the leader epoch's start ──────┘
 
-In sync is who was caught up with the log's end within that time, and not who merely fetches. Back in is let who has all
-that is committed: the high watermark, and where this leader epoch begins, since what a leader before it had committed
-may lie above the watermark. Below `min.insync.replicas` the watermark stands still, and by it a follower would join and
-leave for ever; there it has to have all of the log (KAFKA-19996).
+A follower is in sync that was caught up with the log's end within that time, not one that merely fetches. One is let
+back in that has all that is committed: the high watermark, and where this leader epoch begins, since what a leader
+before it had committed may lie above the watermark. Below `min.insync.replicas` the watermark stands still, and by it a
+follower would join and leave for ever; there it has to have all of the log (KAFKA-19996).
 
 One change of a partition is under way at a time, and the leader counts both sets until its end is known (`isr.py`).
 What an answer means is Kafka's: refused for certain is given up, of what is unknown the same is asked again, and of a
@@ -178,8 +178,8 @@ class IsrChanges:
             yield
 
     def _look_again(self, leader: Leader, now_ms: int) -> None:
-        """Lets those in who could not be at their last fetch: the controller did not know them yet, or another change
-        was under way. With all that there is, a follower does not name its partition again until there is more.
+        """Lets followers in that had to stay out at their last fetch: the controller did not know them yet, or another
+        change was under way. With all that there is, a follower does not name its partition again until there is more.
         """
         isr = leader.isr
         for follower in isr.followers.values():

@@ -42,8 +42,8 @@ async def read_piece(log: Log, offset: int, end: int, bytes_max: int, workers: W
 
 
 async def read_producers(log: Log, workers: Workers) -> None:
-    """Who writes in transactions is looked up for each of their writes, and then without waiting for the disk. Raises
-    StorageFault."""
+    """Reads what the log knows of its transactional producers: each of their writes looks it up, and may not wait for
+    the disk. Raises StorageFault."""
     while (missing := missing_producers(log)) is not None:
         await workers.thread(missing.run)
         missing.take()

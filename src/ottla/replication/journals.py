@@ -57,7 +57,7 @@ class Journals(Participant):
         return journal
 
     def close(self, tp: TopicPartition) -> None:
-        """The leader epoch is over: all who wait get NOT_COORDINATOR."""
+        """The leader epoch is over: all writes that wait get NOT_COORDINATOR."""
         journal = self._open.pop(tp, None)
         if journal is not None:
             journal.close()

@@ -10,13 +10,13 @@ The high watermark only rises, and to the durable end at most. It stands still w
 in sync than the topic asks for (docs/decisions/watermark-under-the-minimum.md).
 
 A leader leads with one log, and until another broker may have led. Where the controller gives this broker the next
-leader epoch, nobody has led in between: the leader goes on in that (`begin_epoch`), with all who wait for it and all
-that is remembered of it. Otherwise, and where its log has moved, there is another leader:
+leader epoch, nobody has led in between: the leader goes on in that (`begin_epoch`), with all requests that wait for it
+and all that is remembered of it. Otherwise, and where its log has moved, there is another leader:
 
     active ──retire──▶ not active: requests that waited are answered `end_error`
                           └ succeeded_by ▶ `present` is the leader that has its records now
 
-Within a round it goes like this. `Writes` alone moves it, and all who stage look at `fault` first:
+Within a round it goes like this. `Writes` alone moves it, and all that stage look at `fault` first:
 
     clean ──stage──▶ dirty ──write──▶ clean
                        └ a fault ▶ faulted: nothing more is staged ──the round's requests are answered──▶ clean
@@ -98,7 +98,7 @@ class Leader:
         #: The answer to requests that waited for it when it ceased to lead.
         self.end_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         #: Set while its log takes nothing, since a copy in another directory takes over or its next segment is made:
-        #: done once there are appends again, or with the fault for which those that wait are refused. Whoever cannot
+        #: done once there are appends again, or with the fault for which those that wait are refused. What cannot
         #: wait for that is refused by the log.
         self.changing_over: asyncio.Future[StorageFault | None] | None = None
         #: Whether something is staged that the round has yet to write. Of `Writes`.
@@ -177,7 +177,7 @@ class Leader:
 
     @property
     def last_stable_offset(self) -> int:
-        """Everything below is committed, and of no transaction that is open or whose marker is not committed."""
+        """Below it everything is committed, and every transaction has a marker that is committed too."""
         unstable = self.log.first_unstable(self.high_watermark)
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 

@@ -123,7 +123,7 @@ class LogFiles:
         return self._rolls.are_any
 
     async def rolls_end(self) -> None:
-        """Returns when those that are due now are made."""
+        """Returns when those that are due now are made; for tests."""
         await self._rolls.end()
 
     def _rolled(self, log: Log, fault: StorageFault | None) -> None:

@@ -66,7 +66,7 @@ class MissingReplicas:
         for state in states:
             tp = TopicPartition(state.topic, state.partition)
             if state.leader not in {self._broker_id, NO_BROKER} and self._broker_id not in state.isr:
-                # Whoever is in sync might be elected next, with nothing.
+                # A replica that is in sync might be elected next, with nothing.
                 directories.give_up_lost(tp)
             if self._broker_id in state.replicas and directories.get(tp) is None:
                 config = configs.get(tp.topic) or configs.setdefault(tp.topic, config_for(tp.topic))

@@ -45,7 +45,7 @@ _RETRY_S: Final = 5.0
 _FLUSHES_MAX: Final = 10
 
 
-class _Unflushed:
+class _UnflushedBytes:
     """How much of a copy no flush has seen, and what workers do for it."""
 
     __slots__ = ("flushes", "is_running", "is_warmed", "left", "log")
@@ -107,7 +107,7 @@ class Moves:
         self._turn: asyncio.Handle | None = None
         #: Those that wait for something else, and then stand in line again.
         self._delayed: dict[TopicPartition, asyncio.TimerHandle] = {}
-        self._unflushed: dict[TopicPartition, _Unflushed] = {}
+        self._unflushed: dict[TopicPartition, _UnflushedBytes] = {}
         #: Those that change over. Kept, so that their tasks are not collected.
         self.changing: dict[TopicPartition, asyncio.Future[None]] = {}
         #: In workers. A copy that was given up may still have one.
@@ -169,7 +169,7 @@ class Moves:
         move.log.staging.roll_apart()
         unflushed = self._unflushed.get(tp)
         if unflushed is None or unflushed.log is not move.log:
-            unflushed = self._unflushed[tp] = _Unflushed(move.log)
+            unflushed = self._unflushed[tp] = _UnflushedBytes(move.log)
         if unflushed.is_running or tp in self.changing:
             return  # its end goes on
         try:
@@ -179,7 +179,7 @@ class Moves:
         if self._directories.future(tp) is None:
             self._unflushed.pop(tp, None)
 
-    def _go_on(self, tp: TopicPartition, move: FutureLog, unflushed: _Unflushed) -> None:
+    def _go_on(self, tp: TopicPartition, move: FutureLog, unflushed: _UnflushedBytes) -> None:
         """Copies a piece, or has the copy flushed, or has it take over."""
         # A step of a slow rate is small, or one of it would be above the rate of all samples together.
         step_bytes = min(_STEP_BYTES, max(1, self.quota.bytes_a_second()))
@@ -283,7 +283,7 @@ class Moves:
         elif self._directories.future(tp) is not None:
             self._schedule(tp, 0)
 
-    def _flush(self, tp: TopicPartition, move: FutureLog, unflushed: _Unflushed) -> None:
+    def _flush(self, tp: TopicPartition, move: FutureLog, unflushed: _UnflushedBytes) -> None:
         """In a worker, while the original is served and written to."""
         flush = move.log.prepare_flush()
         unflushed.left = 0

@@ -142,7 +142,7 @@ class Replicas:
     def _apart_ended(self, task: asyncio.Future[Any]) -> None:
         self._apart.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever still waits has it
+            task.exception()  # those that still wait have it
 
     def _worked(self, work: Work) -> Awaitable[object]:
         return work.wait() if isinstance(work, FileWork) else self._workers.thread(work)

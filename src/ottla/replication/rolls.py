@@ -45,7 +45,7 @@ class Rolls:
         self._workers = workers
         self._running_flush = running_flush
         self._ended = ended
-        #: Due or being made, and who waits besides the log's leader. By log and not by partition, as flushes are.
+        #: Due or being made, and what waits besides the log's leader. By log and not by partition, as flushes are.
         self._waiting: dict[Log, list[Rolled]] = {}
         #: What workers have in hand.
         self._running: dict[Log, asyncio.Future[None]] = {}

@@ -112,7 +112,7 @@ class AllowAll:
 def authorized_operations(
     authorizer: Authorizer, principal: Principal, host: str, resource: Resource, name: str
 ) -> int:
-    """The bit field in which Metadata and its kin tell a client what it may do."""
+    """The bit field in which Metadata and its kin say what a client may do."""
     bits = 0
     for operation in OPERATIONS[resource]:
         if authorizer.allows_all or authorizer.allowed(principal, host, operation, resource, name):

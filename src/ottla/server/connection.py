@@ -116,7 +116,7 @@ class Connection:
         self.end = 0
         #: A request is being worked on, or waits; frames behind it wait too.
         self.busy = False
-        #: What makes it busy may take as long as others like: it is given up when the peer has gone.
+        #: What makes it busy waits for others, as long as these like: it is given up when the peer has gone.
         self.waits = False
         #: Drops the request that waits, when the connection ends.
         self.cancel: Callable[[], None] | None = None

@@ -35,7 +35,7 @@ log_event = logs.logger("server")
 
 #: How often all connections are looked at. A request that takes longer to come holds no more memory than it has bytes.
 LOOK_MS: Final = 1_000
-#: For a client on this machine, who takes faster than a network could bring it: what is beyond this waits for it in
+#: For a client on this machine, which takes faster than a network could bring it: what is beyond this waits for it in
 #: memory, and each piece wakes it anew (`docs/decisions/send-buffers.md`). The system holds twice as much.
 LOCAL_SEND_BUFFER_BYTES: Final = 64 * 1024
 #: Connections that are looked at in one turn of the loop.

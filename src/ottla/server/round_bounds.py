@@ -12,7 +12,7 @@ NO_CROWD: Final = FRAMES_A_CYCLE // FRAMES_A_ROUND
 #: What frames may take in one round: those that come whole, then those that come in pieces, then those that waited;
 #: frames of control connections apart.
 ROUND_MS: Final = 5
-#: The same for long frames and for what earlier rounds left, and for closing, while a round is over before all who are
+#: The same for long frames and for what earlier rounds left, and for closing, while a round is over before all that are
 #: ready had their turn: these wait for the sum of all.
 CROWDED_MS: Final = 2
 CLOSING_CROWDED_MS: Final = 1

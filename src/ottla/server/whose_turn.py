@@ -1,4 +1,4 @@
-"""In which order those are served who are more than a round has time for (`docs/decisions/whose-turn.md`)."""
+"""In which order connections are served that are more than a round has time for (`docs/decisions/whose-turn.md`)."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ def _version(java: str) -> int | None:
     release = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(java))), "release")
     try:
         with open(release, encoding="utf-8") as lines:
-            told = lines.read()
-        found = re.search(r'^JAVA_VERSION="([^"]+)"', told, re.MULTILINE)
+            properties = lines.read()
+        found = re.search(r'^JAVA_VERSION="([^"]+)"', properties, re.MULTILINE)
     except OSError:
         found = None
     if found is None or not os.access(java, os.X_OK):

@@ -39,8 +39,8 @@ def broker(
     `data` is a folder to keep; without one the broker has a temporary folder, which goes with it. `port` 0 takes a free
     port. `properties` are Kafka's, by its names.
 
-    With `container_host` it has a second listener, on `container_bind` and `container_port`, and tells clients that ask
-    there to connect to that host: what a container calls this machine (`host.docker.internal`).
+    With `container_host` it has a second listener, on `container_bind` and `container_port`, and answers clients that
+    ask there with that host: what a container calls this machine (`host.docker.internal`).
     """
     from ottla.testing.in_process import InProcessBroker
 

@@ -1,7 +1,8 @@
 """What clients of a cluster did and saw, and whether any order of events without a fault explains it.
 
-Values are unique, so that one value tells one write. Clients note here what they sent and what became of it, readers
-what they polled, and at the end somebody who reads everything. `faults` then says what contradicts the brokers' word:
+Values are unique, so that one value stands for one write. Clients note here what they sent and what became of it,
+readers what they polled, and at the end somebody who reads everything. `faults` then says what contradicts the brokers'
+word:
 
     LOST        acknowledged, and not there at the end
     UNREAD      polled once, and not there at the end: it was shown before it was safe

@@ -11,7 +11,7 @@ from ottla.groups.consumer.heartbeat import FIRST_EPOCH
 from ottla.groups.consumer.patterns import (
     EXPRESSIONS_OF_A_GROUP_MAX,
     REMEMBERED_MAX,
-    KnownTopics,
+    MatchedTopics,
     TopicPatterns,
 )
 from ottla.model import OFFSETS_TOPIC, ErrorCode
@@ -228,7 +228,7 @@ def test_a_slow_expression_is_matched_in_steps() -> None:
     slow, quick = steps_of(patterns.resolve(SLOW)), steps_of(patterns.resolve("a+0"))
     assert slow > 20 * 20
     assert quick <= 20
-    assert patterns.known("a+0") == KnownTopics(frozenset({"a" * 200 + "0"}), patterns.names_version)
+    assert patterns.known("a+0") == MatchedTopics(frozenset({"a" * 200 + "0"}), patterns.names_version)
 
 
 def test_a_new_topic_is_matched_alone() -> None:
@@ -286,7 +286,7 @@ def test_topics_that_come_while_names_are_matched() -> None:
     room.topic("aa9", 1)
     at_once(under_way)
     at_once(patterns.resolve(f"{SLOW}|a+9"))
-    assert patterns.known(f"{SLOW}|a+9") == KnownTopics(frozenset({"aa9"}), patterns.names_version)
+    assert patterns.known(f"{SLOW}|a+9") == MatchedTopics(frozenset({"aa9"}), patterns.names_version)
 
 
 def test_what_is_not_known_yet_is_found_by_a_later_heartbeat() -> None:

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
 )
 
 from ottla.model import TopicPartition
-from ottla.spark.source.pushdown import Pushed, pushed_of
+from ottla.spark.source.pushdown import PushedBounds, pushed_of
 
 PARTITION, OFFSET, TIMESTAMP = ("partition",), ("offset",), ("timestamp",)
 
@@ -36,8 +36,8 @@ def test_bounds_of_numbers() -> None:
         GreaterThanOrEqual(OFFSET, 2),
         LessThan(PARTITION, 3),
     ]
-    assert pushed_of(filters) == Pushed(offset_min=5, offset_max=9, partition_max=2)
-    assert pushed_of([EqualTo(OFFSET, 7)]) == Pushed(offset_min=7, offset_max=7)
+    assert pushed_of(filters) == PushedBounds(offset_min=5, offset_max=9, partition_max=2)
+    assert pushed_of([EqualTo(OFFSET, 7)]) == PushedBounds(offset_min=7, offset_max=7)
 
 
 def test_partitions_by_name() -> None:
@@ -46,7 +46,7 @@ def test_partitions_by_name() -> None:
 
 
 def test_a_time_is_a_lower_bound_alone() -> None:
-    assert pushed_of([LessThan(TIMESTAMP, at("2026-01-01"))]) == Pushed()
+    assert pushed_of([LessThan(TIMESTAMP, at("2026-01-01"))]) == PushedBounds()
     found = pushed_of([GreaterThanOrEqual(TIMESTAMP, at("1970-01-01T00:00:01.000500"))])
     assert found.time_ms_min == 1001
     assert pushed_of([GreaterThan(TIMESTAMP, at("1970-01-01T00:00:01.001"))]).time_ms_min == 1002
@@ -54,7 +54,7 @@ def test_a_time_is_a_lower_bound_alone() -> None:
 
 def test_what_says_nothing_of_offsets_is_left_to_spark() -> None:
     others: list[Any] = [IsNotNull(OFFSET), Not(EqualTo(OFFSET, 3)), StringStartsWith(("topic",), "o")]
-    assert pushed_of(others) == Pushed()
+    assert pushed_of(others) == PushedBounds()
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -16,7 +16,7 @@ from ottla.spark import OptionError
 from ottla.spark.source.errors import DataLost, ReadFailed, TopicMissing
 from ottla.spark.source.links import link
 from ottla.spark.source.planning import batch_splits
-from ottla.spark.source.pushdown import Pushed
+from ottla.spark.source.pushdown import PushedBounds
 from ottla.spark.source.settings import SourceSettings, source_settings
 from ottla.spark.source.splits import Range, Split
 from ottla.spark.source.tasks import read_split
@@ -104,10 +104,10 @@ def test_times_become_offsets(broker: InProcessBroker, topic: str) -> None:
 def test_bounds_that_filters_left(broker: InProcessBroker, topic: str, fill: Fill) -> None:
     fill(broker.bootstrap, topic, 30)
     settings = settings_for(broker, topic)
-    pushed = Pushed(partition_max=1, offset_min=4, offset_max=6)
+    pushed = PushedBounds(partition_max=1, offset_min=4, offset_max=6)
     splits = batch_splits(settings, pushed)
     assert [(split.tp.partition, split.first, split.until) for split in splits] == [(0, 4, 7), (1, 4, 7)]
-    assert batch_splits(settings, Pushed(time_ms_min=2**41)) == []
+    assert batch_splits(settings, PushedBounds(time_ms_min=2**41)) == []
 
 
 def test_columns_that_are_not_asked_for_are_not_there(broker: InProcessBroker, topic: str, fill: Fill) -> None:

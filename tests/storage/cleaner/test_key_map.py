@@ -11,7 +11,7 @@ from tests.storage.log_world import NOW
 from ottla.storage.cleaner.key_map import SLOT_BYTES, KeyMap
 from ottla.storage.cleaner.rounds import job_for
 from ottla.storage.cleaner.survivors import Survivors
-from ottla.storage.cleaner.work import Work
+from ottla.storage.cleaner.work import CleaningPass
 
 FIRST = 1 << 40
 
@@ -66,7 +66,7 @@ def test_all_that_a_pass_remembers_fits_in_the_memory_given(memory_bytes: int) -
     world.flush(log)
     limits = LIMITS._replace(memory_bytes=memory_bytes)
     job = job_for(log, Cleaner(world).dirt(log), log.segments[:-1], limits, NOW)
-    work = Work(job, world.disk, lambda _: None)
+    work = CleaningPass(job, world.disk, lambda _: None)
     work.index()
     assert work._keys is not None
     assert work._filter is not None

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from ottla.model import TopicPartition
 from ottla.storage.formats import names
 from ottla.storage.formats.errors import FormatError
-from ottla.storage.formats.names import FolderKind, FolderName, SegmentFile, format_folder, parse_folder
+from ottla.storage.formats.names import FolderKind, FolderName, SegmentFileName, format_folder, parse_folder
 
 topics = st.text("abcXYZ019._-", min_size=1, max_size=200).filter(lambda name: name not in {".", ".."})
 partitions = st.builds(TopicPartition, topics, st.integers(0, 2**31 - 1))
@@ -76,7 +76,7 @@ def test_a_long_topic_has_no_future_folder():
 )
 def test_segment_files_are_read_back(offset, kind, suffix):
     name = names.format_segment_file(offset, kind, suffix)
-    assert names.parse_segment_file(name) == SegmentFile(offset, kind, suffix)
+    assert names.parse_segment_file(name) == SegmentFileName(offset, kind, suffix)
 
 
 def test_segment_names_sort_as_their_offsets():

@@ -12,7 +12,7 @@ from tests.storage.log_world import FOLDER, NOW, World, batch, marker, put
 from ottla.config.log import LogConfig
 from ottla.storage.errors import StorageFault
 from ottla.storage.log.append import Origin
-from ottla.storage.log.cold_reads import Missing, missing_aborted, missing_place, missing_producers
+from ottla.storage.log.cold_reads import MissingRead, missing_aborted, missing_place, missing_producers
 from ottla.storage.log.indexes.time_lookup import FromDisk, Lookup, LookupPause, TimestampOffset
 from ottla.storage.log.log import Log
 
@@ -55,7 +55,7 @@ def driven(disk: ColdDisk, lookup: Lookup) -> TimestampOffset | None:
         return found
 
 
-def read(disk: ColdDisk, missing: Missing | None) -> None:
+def read(disk: ColdDisk, missing: MissingRead | None) -> None:
     if missing is not None:
         with disk.worker():
             missing.run()
@@ -149,7 +149,7 @@ def test_files_that_have_gone_with_their_segment_are_no_fault(what: str) -> None
     """Retention takes a segment away while a worker is about to open it."""
     _, log, disk = with_aborted()
     end = log.end_offset
-    missing: Missing | None
+    missing: MissingRead | None
     if what == "place":
         missing = missing_place(log, 0, end)
     elif what == "producers":

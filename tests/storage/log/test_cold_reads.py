@@ -14,7 +14,7 @@ from tests.storage.log_world import FOLDER, NOW, World, append, batch, marker, p
 from ottla.config.log import LogConfig
 from ottla.storage.errors import StorageFault
 from ottla.storage.log.append import Origin
-from ottla.storage.log.cold_reads import Missing, missing_aborted, missing_place, missing_producers
+from ottla.storage.log.cold_reads import MissingRead, missing_aborted, missing_place, missing_producers
 from ottla.storage.log.indexes.time_lookup import FromDisk, Lookup, TimestampOffset
 from ottla.storage.log.log import Log
 
@@ -31,7 +31,7 @@ def abort(log: Log, producer: int) -> None:
     put(log, marker(producer, 0, aborts=True), origin=Origin.COORDINATOR)
 
 
-def done(missing: Missing | None, threads: list[int]) -> None:
+def done(missing: MissingRead | None, threads: list[int]) -> None:
     """By a worker, as far as the disk that is watched knows."""
     assert missing is not None
     before = list(threads)

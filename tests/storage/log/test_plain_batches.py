@@ -1,4 +1,5 @@
-"""`stage_plain` takes what `records.plain` says is plain, and nothing else: the expression in it is that definition."""
+"""`stage_plain` and `stage_in_transaction` take what `records.plain` says is plain, and nothing else: the expression in
+them is that definition."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from random import Random
 from struct import Struct
 
 import pytest
-from tests.storage.log_world import NOW, World, batch
+from tests.storage.log_world import NOW, World, batch, put
 
 from ottla.config.log import LogConfig
 from ottla.records.batch import (
@@ -29,19 +30,26 @@ from ottla.records.plain import COUNTED_RECORDS_MAX, LONE_RECORD_AT, LONE_SIZE_E
 from ottla.records.record import most_records
 
 COUNT = Struct(">i")
+SEQUENCE = header_fields("producer_id", "producer_epoch", "base_sequence")
 #: No bound of a topic or a segment comes into it.
 WIDE = LogConfig(message_timestamp_after_max_ms=2**62)
 
 
-def some_batch(rng: Random) -> bytearray:
+#: Of the producer whose transaction is open.
+PRODUCER, EPOCH = 7, 3
+
+
+def some_batch(rng: Random, in_transaction: float = 0.05) -> bytearray:
+    """`in_transaction`: how many of them."""
+    of_producer = (PRODUCER, EPOCH, 1) if in_transaction > 0.5 else (rng.randrange(2**40), 0, 0)
     count = rng.choice([1, 1, 1, 2, COUNTED_RECORDS_MAX, COUNTED_RECORDS_MAX + 1])
     values = [rng.randbytes(rng.choice([0, 1, 40, 56, 57, 64, 200, 8170, 8190, 9000])) for _ in range(count)]
     data = bytearray(
         batch(
             *values,
-            producer=(-1, -1, -1) if rng.random() < 0.7 else (rng.randrange(2**40), 0, 0),
+            producer=(-1, -1, -1) if rng.random() < 0.7 - in_transaction else of_producer,
             compression=rng.choice([0, 0, 0, 1, 2, 3, 4]),
-            transactional=rng.random() < 0.05,
+            transactional=rng.random() < in_transaction,
         )
     )
     chance = rng.random()
@@ -81,6 +89,37 @@ def test_what_is_plain_is_staged_at_once(seed: int) -> None:
         others += not expected
     assert plain > 300
     assert others > 300
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_plain_but_for_its_open_transaction_is_staged_at_once(seed: int) -> None:
+    rng = Random(seed)
+    log = World(config=WIDE).open()
+    put(log, batch(b"first", producer=(PRODUCER, EPOCH, 0), transactional=True))
+    plain = others = elsewhere = 0
+    for _ in range(1500):
+        data = some_batch(rng, in_transaction=0.65)
+        expected = is_plain(data, in_transaction=True)
+        if expected and SEQUENCE.unpack_from(data) != (PRODUCER, EPOCH, 1):
+            elsewhere += 1  # another producer's, which has none open, or not the next
+            continue
+        first = log.staging.stage_in_transaction(memoryview(bytearray(data)), 0, NOW)
+        log.staging.discard()
+        assert (first >= 0) == expected, data.hex()
+        plain += expected
+        others += not expected
+    assert plain > 300
+    assert others > 300
+    assert elsewhere < 100
+
+
+def test_of_a_transaction_that_is_not_open_nothing_is_staged_at_once() -> None:
+    log = World(config=WIDE).open()
+    data = batch(b"first", producer=(PRODUCER, EPOCH, 0), transactional=True)
+    assert is_plain(data, in_transaction=True)
+    assert not is_plain(data)
+    assert not is_plain(batch(b"of nobody", transactional=True), in_transaction=True)
+    assert log.staging.stage_in_transaction(data, 0, NOW) == -1
 
 
 @pytest.mark.parametrize("size", [LONE_RECORD_AT + 64, LONE_SIZE_END - 1, LONE_SIZE_END, LONE_SIZE_END + 1])

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.model import TopicPartition
 from ottla.ports.memory.clock import Timeline
-from ottla.testing.sim.commits import Commit, CommitHistory, OwnershipHistory
+from ottla.testing.sim.commits import CommitHistory, OwnershipHistory, SentCommit
 from ottla.testing.sim.history import History, HistoryFault
 from ottla.testing.sim.trace import Trace
 
@@ -83,7 +83,7 @@ def commits(*noted: tuple[int, int, float, float | None]) -> CommitHistory:
     """Generation, position, when it was sent and acknowledged."""
     made = CommitHistory(Trace(Timeline()))
     for generation, position, sent, acknowledged in noted:
-        made.note("g", TP, Commit("m", generation, position, sent, acknowledged))
+        made.note("g", TP, SentCommit("m", generation, position, sent, acknowledged))
     return made
 
 
@@ -122,8 +122,8 @@ def test_a_coordinator_that_was_replaced_may_answer_what_it_knew_then() -> None:
         noted.check("g", TP, 11, noted.as_of("g", 8, 6.0))
 
 
-def by_epoch(member: str, epoch: int, sent: float) -> Commit:
-    return Commit(member, epoch, int(sent), sent, sent + 1, by_epoch=True)
+def by_epoch(member: str, epoch: int, sent: float) -> SentCommit:
+    return SentCommit(member, epoch, int(sent), sent, sent + 1, by_epoch=True)
 
 
 def test_a_member_may_commit_in_an_epoch_that_it_has_left_and_not_over_another_members() -> None:
@@ -137,7 +137,7 @@ def test_a_member_may_commit_in_an_epoch_that_it_has_left_and_not_over_another_m
 def ownership() -> OwnershipHistory:
     """m had the partition from 1 to 5."""
     made = OwnershipHistory(Trace(Timeline()))
-    made.told("g", "m", 2, [TP])
+    made.note_answer("g", "m", 2, [TP])
     made.given_to("g", TP, "m", 1.0)
     made.kept("g", TP, "m", 5.0)
     return made
@@ -145,8 +145,8 @@ def ownership() -> OwnershipHistory:
 
 def test_a_partition_has_one_owner_after_the_other() -> None:
     made = ownership()
-    made.told("g", "m", 2, [TP])
-    made.told("g", "n", 3, [TP])
+    made.note_answer("g", "m", 2, [TP])
+    made.note_answer("g", "n", 3, [TP])
     made.committed("g", TP, "m", 2)
     made.committed("g", TP, "n", 3)
     made.given_to("g", TP, "n", 5.0)
@@ -157,7 +157,7 @@ def test_a_partition_has_one_owner_after_the_other() -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        lambda made: made.told("g", "n", 2, [TP]),
+        lambda made: made.note_answer("g", "n", 2, [TP]),
         lambda made: made.committed("g", TP, "n", 2),
         lambda made: (made.given_to("g", TP, "n", 4.0), made.kept("g", TP, "n", 6.0)),
         lambda made: (made.given_to("g", TP, "n", 5.0), made.kept("g", TP, "n", 6.0), made.kept("g", TP, "m", 5.5)),

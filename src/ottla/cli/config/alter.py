@@ -90,13 +90,13 @@ async def _not_set(client: Admin, whose: ConfigResource, names: Sequence[str]) -
     """
     from ottla.cli.config.describe import is_set_on
 
-    told = (await client.describe_configs([whose]))[whose]
-    known = {**told, **(await _of_any_broker(client) if not whose.name else {})}
-    missing = [name for name in names if name not in told]
+    described = (await client.describe_configs([whose]))[whose]
+    known = {**described, **(await _of_any_broker(client) if not whose.name else {})}
+    missing = [name for name in names if name not in described]
     strange = [name for name in missing if name not in known and not name.startswith(_OF_A_LISTENER)]
     if strange:
         raise CommandFault(f"there is no setting {', '.join(strange)}{_nearest(strange[0], known)}", NOT_FOUND)
-    return [name for name in names if name not in told or not is_set_on(told[name], whose)]
+    return [name for name in names if name not in described or not is_set_on(described[name], whose)]
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

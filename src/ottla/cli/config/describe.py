@@ -36,10 +36,10 @@ async def _describe(options: argparse.Namespace) -> int:
 
     whose = resource.resource_of(options)
     async with admin(options) as client:
-        told = await client.describe_configs(
+        described = await client.describe_configs(
             [whose], names=options.names or None, synonyms=True, documentation=options.documentation
         )
-    entries = sorted(told[whose].values(), key=lambda entry: entry.name)
+    entries = sorted(described[whose].values(), key=lambda entry: entry.name)
     missing = sorted(set(options.names) - {entry.name for entry in entries})
     if missing:
         raise CommandFault(f"there is no setting {', '.join(missing)}; --all lists what there is", NOT_FOUND)

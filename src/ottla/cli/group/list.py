@@ -10,7 +10,7 @@ import argparse
 from ottla.cli import options as shared
 from ottla.cli.faults import OK, UsageFault
 
-#: In the order in which a group comes by them.
+#: In the order in which a group goes through them.
 STATES = (
     "Empty",
     "PreparingRebalance",

@@ -80,9 +80,9 @@ async def _produce(options: argparse.Namespace) -> int:
             run_.end()
     run_.show()
     if run_.failed:
-        told = f"{counted(run_.failed, 'record')} {were(run_.failed)} not acknowledged: {run_.first_failure}"
+        message = f"{counted(run_.failed, 'record')} {were(run_.failed)} not acknowledged: {run_.first_failure}"
         first = run_.first_failure
-        raise CommandFault(told, FAILED if first is None else watch.code_of(first, FAILED))
+        raise CommandFault(message, FAILED if first is None else watch.code_of(first, FAILED))
     return OK
 
 

@@ -1,7 +1,7 @@
 """Send dead letters again, to the topic that they came from; each once. Without --yes it only says how many there are.
 
-A pipeline that runs reads them like all other records. They carry the header ottla.replayed; whoever else reads the
-topic gets them a second time.
+A pipeline that runs reads them like all other records. They carry the header ottla.replayed; all
+other readers of the topic get them a second time.
 
 ottla pipeline replay orders.py --topic orders --yes
 """

@@ -50,11 +50,11 @@ async def _confirm(options: argparse.Namespace) -> int:
     async with admin(options) as client:
         topics = await client.describe_topics(named or None)
         asked = [ConfigResource.topic(name) for name in topics]
-        told = await client.describe_configs(asked, names=[*_SHOWN], synonyms=True) if asked else {}
-        kept = [name for name in named or sorted(topics) if _keeps_everything(told[ConfigResource.topic(name)])]
+        described = await client.describe_configs(asked, names=[*_SHOWN], synonyms=True) if asked else {}
+        kept = [name for name in named or sorted(topics) if _keeps_everything(described[ConfigResource.topic(name)])]
         _refuse_others(named, kept)
         changes = {name: _changes(given, internal=topics[name].internal) for name in kept}
-        rows = [_row(name, told[ConfigResource.topic(name)], changes[name]) for name in kept]
+        rows = [_row(name, described[ConfigResource.topic(name)], changes[name]) for name in kept]
         title = "topics that keep everything, and what they would have:" if kept else "no topic keeps everything"
         show_plan(options.output, title, rows, _COLUMNS, confirmed=options.yes or not kept)
         if kept:

@@ -88,8 +88,8 @@ async def _settings(client: Admin, names: list[str]) -> dict[str, dict[str, Conf
 
     if not names:
         return {}
-    told = await client.describe_configs([ConfigResource.topic(name) for name in names])
-    return {resource.name: dict(entries) for resource, entries in told.items()}
+    described_topics = await client.describe_configs([ConfigResource.topic(name) for name in names])
+    return {resource.name: dict(entries) for resource, entries in described_topics.items()}
 
 
 async def _described(

@@ -12,7 +12,7 @@ from ottla.cli import options as shared
 from ottla.cli.faults import OK, UsageFault
 from ottla.cli.numbers import milliseconds, offset_number
 
-#: In the order in which a transaction comes by them.
+#: In the order in which a transaction goes through them.
 STATES = (
     "Empty",
     "Ongoing",

@@ -79,7 +79,7 @@ from ottla.model import TopicPartition
 
 #: The last of Kafka's codes that stand for a time: the earliest offset that is still to be uploaded.
 _TIME_CODE_MIN: Final = -6
-#: Brokers let no transaction be open for longer, unless they are told otherwise (`transaction.max.timeout.ms`).
+#: Brokers let no transaction be open for longer, unless `transaction.max.timeout.ms` says otherwise.
 TRANSACTION_TIMEOUT_MS_MAX: Final = 900_000
 
 

@@ -54,12 +54,12 @@ async def describe(
     errors: dict[ConfigResource, KafkaError] = {}
     for node_id, group in _by_broker(resources).items():
         answer = await cluster.retrying(lambda node_id=node_id, group=group: ask(node_id, group))  # type: ignore[misc]
-        for told in answer.results:
-            resource = _resource(told.resource_type, told.resource_name)
-            if told.error_code:
-                errors[resource] = error_of(told.error_code, told.error_message, about=resource.name)
+        for result in answer.results:
+            resource = _resource(result.resource_type, result.resource_name)
+            if result.error_code:
+                errors[resource] = error_of(result.error_code, result.error_message, about=resource.name)
             else:
-                results[resource] = {one.name: _entry(one) for one in told.configs}
+                results[resource] = {one.name: _entry(one) for one in result.configs}
     return settled(results, errors)
 
 
@@ -151,17 +151,17 @@ def _resource(number: int, name: str) -> ConfigResource:
         raise BadAnswer(f"the broker answered about a resource of the unknown type {number}") from None
 
 
-def _entry(told: described.DescribeConfigsResourceResult) -> ConfigEntry:
+def _entry(entry: described.DescribeConfigsResourceResult) -> ConfigEntry:
     return ConfigEntry(
-        name=told.name,
-        value=told.value,
-        source=_source(told.config_source),
-        read_only=told.read_only,
-        sensitive=told.is_sensitive,
-        type=told.config_type,
-        documentation=told.documentation or None,
+        name=entry.name,
+        value=entry.value,
+        source=_source(entry.config_source),
+        read_only=entry.read_only,
+        sensitive=entry.is_sensitive,
+        type=entry.config_type,
+        documentation=entry.documentation or None,
         synonyms=tuple(
-            ConfigSynonym(name=one.name, value=one.value, source=_source(one.source)) for one in told.synonyms
+            ConfigSynonym(name=one.name, value=one.value, source=_source(one.source)) for one in entry.synonyms
         ),
     )
 

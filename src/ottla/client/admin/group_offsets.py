@@ -40,10 +40,12 @@ async def list_group_offsets(
     ) -> None:
         connection = await cluster.control(node)
         if connection.serves(ApiKey.OFFSET_FETCH, _SEVERAL_SINCE):
-            told = await _fetch_several(cluster, connection, {group: asked[group] for group in groups}, require_stable)
+            answered = await _fetch_several(
+                cluster, connection, {group: asked[group] for group in groups}, require_stable
+            )
         else:
-            told = [await _fetch_one(cluster, connection, group, asked[group], require_stable) for group in groups]
-        for group, code, partitions in told:
+            answered = [await _fetch_one(cluster, connection, group, asked[group], require_stable) for group in groups]
+        for group, code, partitions in answered:
             try:
                 results[group] = _committed(group, code, partitions)
             except KafkaError as error:
@@ -87,7 +89,7 @@ async def _fetch_several(
         (
             one.group_id,
             one.error_code,
-            [_position(topic.name, told) for topic in one.topics for told in topic.partitions],
+            [_position(topic.name, answered) for topic in one.topics for answered in topic.partitions],
         )
         for one in answer.groups
     ]
@@ -116,15 +118,15 @@ async def _fetch_one(
         at_least=_STABLE_SINCE if require_stable else _ALL_TOPICS_SINCE,
         at_most=_SEVERAL_SINCE - 1,
     )
-    partitions = [_position(topic.name, told) for topic in answer.topics for told in topic.partitions]
+    partitions = [_position(topic.name, answered) for topic in answer.topics for answered in topic.partitions]
     return group, answer.error_code, partitions
 
 
 def _position(
-    topic: str, told: fetching.OffsetFetchResponsePartition | fetching.OffsetFetchResponsePartitions
+    topic: str, answered: fetching.OffsetFetchResponsePartition | fetching.OffsetFetchResponsePartitions
 ) -> tuple[TopicPartition, int, CommittedOffset]:
-    position = CommittedOffset(told.committed_offset, told.metadata or "", told.committed_leader_epoch)
-    return TopicPartition(topic, told.partition_index), told.error_code, position
+    position = CommittedOffset(answered.committed_offset, answered.metadata or "", answered.committed_leader_epoch)
+    return TopicPartition(topic, answered.partition_index), answered.error_code, position
 
 
 def _committed(group: str, code: int, partitions: list[tuple[TopicPartition, int, CommittedOffset]]) -> Committed:

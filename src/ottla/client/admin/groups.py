@@ -94,45 +94,45 @@ async def _describe_newer(
     request = newer.ConsumerGroupDescribeRequest(group_ids=groups)
     answer = await cluster.ask(node, request, newer.ConsumerGroupDescribeResponse)
     left = []
-    for told in answer.groups:
-        if told.error_code in _NOT_NEWER:
-            left.append(told.group_id)
-        elif told.error_code:
-            errors[told.group_id] = error_of(told.error_code, told.error_message, about=told.group_id)
+    for answered in answer.groups:
+        if answered.error_code in _NOT_NEWER:
+            left.append(answered.group_id)
+        elif answered.error_code:
+            errors[answered.group_id] = error_of(answered.error_code, answered.error_message, about=answered.group_id)
         else:
-            results[told.group_id] = GroupDescription(
-                group_id=told.group_id,
+            results[answered.group_id] = GroupDescription(
+                group_id=answered.group_id,
                 type=CONSUMER,
-                state=told.group_state,
+                state=answered.group_state,
                 protocol_type="consumer",
-                assignor=told.assignor_name,
+                assignor=answered.assignor_name,
                 coordinator=cluster.metadata.nodes.get(node),
-                members=tuple(_newer_member(one) for one in told.members),
-                epoch=told.group_epoch,
-                assignment_epoch=told.assignment_epoch,
+                members=tuple(_newer_member(one) for one in answered.members),
+                epoch=answered.group_epoch,
+                assignment_epoch=answered.assignment_epoch,
             )
     return left
 
 
-def _newer_member(told: newer.Member) -> MemberDescription:
+def _newer_member(answered: newer.Member) -> MemberDescription:
     return MemberDescription(
-        member_id=told.member_id,
-        instance_id=told.instance_id,
-        client_id=told.client_id,
-        host=told.client_host,
-        assignment=_partitions(told.assignment),
-        target=_partitions(told.target_assignment),
-        epoch=told.member_epoch,
-        rack=told.rack_id,
-        topics=tuple(told.subscribed_topic_names),
-        regex=told.subscribed_topic_regex or None,
-        upgraded=_UPGRADED.get(told.member_type),
+        member_id=answered.member_id,
+        instance_id=answered.instance_id,
+        client_id=answered.client_id,
+        host=answered.client_host,
+        assignment=_partitions(answered.assignment),
+        target=_partitions(answered.target_assignment),
+        epoch=answered.member_epoch,
+        rack=answered.rack_id,
+        topics=tuple(answered.subscribed_topic_names),
+        regex=answered.subscribed_topic_regex or None,
+        upgraded=_UPGRADED.get(answered.member_type),
     )
 
 
-def _partitions(told: newer.Assignment) -> tuple[TopicPartition, ...]:
+def _partitions(answered: newer.Assignment) -> tuple[TopicPartition, ...]:
     return tuple(
-        sorted(TopicPartition(topic.topic_name, one) for topic in told.topic_partitions for one in topic.partitions)
+        sorted(TopicPartition(topic.topic_name, one) for topic in answered.topic_partitions for one in topic.partitions)
     )
 
 
@@ -144,38 +144,38 @@ async def _describe_classic(
     errors: dict[str, KafkaError],
 ) -> None:
     answer = await cluster.ask(node, classic.DescribeGroupsRequest(groups=groups), classic.DescribeGroupsResponse)
-    for told in answer.groups:
-        code, message = told.error_code, told.error_message
-        if not code and told.group_state == _DEAD:
+    for answered in answer.groups:
+        code, message = answered.error_code, answered.error_message
+        if not code and answered.group_state == _DEAD:
             code = ErrorCode.GROUP_ID_NOT_FOUND
         if code:
-            errors[told.group_id] = error_of(code, message, about=told.group_id)
+            errors[answered.group_id] = error_of(code, message, about=answered.group_id)
             continue
-        results[told.group_id] = GroupDescription(
-            group_id=told.group_id,
+        results[answered.group_id] = GroupDescription(
+            group_id=answered.group_id,
             type=CLASSIC,
-            state=told.group_state,
-            protocol_type=told.protocol_type,
-            assignor=told.protocol_data,
+            state=answered.group_state,
+            protocol_type=answered.protocol_type,
+            assignor=answered.protocol_data,
             coordinator=cluster.metadata.nodes.get(node),
-            members=tuple(_classic_member(one, told.protocol_type) for one in told.members),
+            members=tuple(_classic_member(one, answered.protocol_type) for one in answered.members),
         )
 
 
-def _classic_member(told: classic.DescribedGroupMember, protocol_type: str) -> MemberDescription:
+def _classic_member(answered: classic.DescribedGroupMember, protocol_type: str) -> MemberDescription:
     assignment: tuple[TopicPartition, ...] = ()
     topics: tuple[str, ...] | None = None
     if protocol_type == wire.PROTOCOL_TYPE:
         # The bytes are the members' own, and coordinators do not check them: the rest is worth showing all the same.
         with suppress(DecodeError):
-            assignment = tuple(sorted(wire.decode_assignment(told.member_assignment).partitions))
+            assignment = tuple(sorted(wire.decode_assignment(answered.member_assignment).partitions))
         with suppress(DecodeError):
-            topics = tuple(sorted(wire.decode_subscription(told.member_metadata).topics))
+            topics = tuple(sorted(wire.decode_subscription(answered.member_metadata).topics))
     return MemberDescription(
-        member_id=told.member_id,
-        instance_id=told.group_instance_id,
-        client_id=told.client_id,
-        host=told.client_host,
+        member_id=answered.member_id,
+        instance_id=answered.group_instance_id,
+        client_id=answered.client_id,
+        host=answered.client_host,
         assignment=assignment,
         topics=topics,
     )
@@ -185,10 +185,10 @@ async def delete_groups(cluster: Cluster, group_ids: Iterable[str]) -> None:
     async def ask(node: int, groups: Sequence[str], results: dict[str, None], errors: dict[str, KafkaError]) -> None:
         request = deleting.DeleteGroupsRequest(groups_names=list(groups))
         answer = await cluster.ask(node, request, deleting.DeleteGroupsResponse)
-        for told in answer.results:
-            if told.error_code:
-                errors[told.group_id] = error_of(told.error_code, about=told.group_id)
+        for answered in answer.results:
+            if answered.error_code:
+                errors[answered.group_id] = error_of(answered.error_code, about=answered.group_id)
             else:
-                results[told.group_id] = None
+                results[answered.group_id] = None
 
     await ask_coordinators(cluster, group_ids, ask)

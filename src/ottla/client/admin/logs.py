@@ -76,19 +76,19 @@ async def describe_log_dirs(
     }
 
 
-def _directory(told: directories.DescribeLogDirsResult) -> LogDirDescription:
+def _directory(answered: directories.DescribeLogDirsResult) -> LogDirDescription:
     return LogDirDescription(
-        path=told.log_dir,
-        error=error_of(told.error_code, about=told.log_dir) if told.error_code else None,
+        path=answered.log_dir,
+        error=error_of(answered.error_code, about=answered.log_dir) if answered.error_code else None,
         replicas={
             TopicPartition(topic.name, one.partition_index): ReplicaSize(
                 size=one.partition_size, offset_lag=one.offset_lag, is_future=one.is_future_key
             )
-            for topic in told.topics
+            for topic in answered.topics
             for one in topic.partitions
         },
-        total_bytes=told.total_bytes if told.total_bytes >= 0 else None,
-        usable_bytes=told.usable_bytes if told.usable_bytes >= 0 else None,
+        total_bytes=answered.total_bytes if answered.total_bytes >= 0 else None,
+        usable_bytes=answered.usable_bytes if answered.usable_bytes >= 0 else None,
     )
 
 
@@ -151,12 +151,12 @@ async def describe_producers(
     return await ask_leaders(cluster, partitions, ask)
 
 
-def _producer(told: producers.ProducerState) -> ProducerDescription:
+def _producer(answered: producers.ProducerState) -> ProducerDescription:
     return ProducerDescription(
-        producer_id=told.producer_id,
-        producer_epoch=told.producer_epoch,
-        last_sequence=told.last_sequence,
-        last_timestamp=told.last_timestamp,
-        coordinator_epoch=told.coordinator_epoch if told.coordinator_epoch >= 0 else None,
-        transaction_start_offset=told.current_txn_start_offset if told.current_txn_start_offset >= 0 else None,
+        producer_id=answered.producer_id,
+        producer_epoch=answered.producer_epoch,
+        last_sequence=answered.last_sequence,
+        last_timestamp=answered.last_timestamp,
+        coordinator_epoch=answered.coordinator_epoch if answered.coordinator_epoch >= 0 else None,
+        transaction_start_offset=answered.current_txn_start_offset if answered.current_txn_start_offset >= 0 else None,
     )

@@ -51,12 +51,12 @@ async def describe_cluster(cluster: Cluster) -> ClusterDescription:
     connection = await cluster.any_connection()
     timeout_ms = cluster.settings.request_timeout_ms
     if connection.serves(ApiKey.DESCRIBE_CLUSTER):
-        told = await connection.ask(DescribeClusterRequest(), DescribeClusterResponse, timeout_ms=timeout_ms)
-        if told.error_code:
-            raise error_of(told.error_code, told.error_message)
-        nodes = tuple(Node(one.broker_id, one.host, one.port, one.rack) for one in told.brokers)
-        cluster_id: str | None = told.cluster_id
-        controller = told.controller_id
+        answered = await connection.ask(DescribeClusterRequest(), DescribeClusterResponse, timeout_ms=timeout_ms)
+        if answered.error_code:
+            raise error_of(answered.error_code, answered.error_message)
+        nodes = tuple(Node(one.broker_id, one.host, one.port, one.rack) for one in answered.brokers)
+        cluster_id: str | None = answered.cluster_id
+        controller = answered.controller_id
     else:
         request = MetadataRequest(topics=[], allow_auto_topic_creation=True)
         answer = await connection.ask(request, MetadataResponse, timeout_ms=timeout_ms, at_least=1)
@@ -102,15 +102,15 @@ async def describe(cluster: Cluster, names: Sequence[str] | None) -> dict[str, T
     return settled(found, errors)
 
 
-def _partition(topic: str, told: MetadataResponsePartition) -> PartitionDescription:
-    error = error_of(told.error_code, about=f"{topic}-{told.partition_index}") if told.error_code else None
+def _partition(topic: str, answered: MetadataResponsePartition) -> PartitionDescription:
+    error = error_of(answered.error_code, about=f"{topic}-{answered.partition_index}") if answered.error_code else None
     return PartitionDescription(
-        partition=told.partition_index,
-        leader=told.leader_id if told.leader_id >= 0 else None,
-        leader_epoch=told.leader_epoch,
-        replicas=tuple(told.replica_nodes),
-        isr=tuple(told.isr_nodes),
-        offline_replicas=tuple(told.offline_replicas),
+        partition=answered.partition_index,
+        leader=answered.leader_id if answered.leader_id >= 0 else None,
+        leader_epoch=answered.leader_epoch,
+        replicas=tuple(answered.replica_nodes),
+        isr=tuple(answered.isr_nodes),
+        offline_replicas=tuple(answered.offline_replicas),
         error=error,
     )
 

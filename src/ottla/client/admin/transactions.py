@@ -21,7 +21,7 @@ from ottla.protocol.generated.init_producer_id import InitProducerIdRequest, Ini
 #: ListTransactions filters by duration since; by a pattern of the id since.
 _DURATION_SINCE = 1
 _PATTERN_SINCE = 2
-#: Whoever fences opens no transaction: what Kafka's own admin client gives.
+#: An administrator who fences opens no transaction: what Kafka's own admin client gives.
 _FENCING_TIMEOUT_MS = 1
 
 
@@ -134,10 +134,10 @@ async def abort_transaction(
         answer = await cluster.ask(leader, request, marking.WriteTxnMarkersResponse)
         for one in answer.markers:
             for topic in one.topics:
-                for told in topic.partitions:
-                    tp = TopicPartition(topic.name, told.partition_index)
-                    if told.error_code:
-                        errors[tp] = error_of(told.error_code, about=str(tp))
+                for answered in topic.partitions:
+                    tp = TopicPartition(topic.name, answered.partition_index)
+                    if answered.error_code:
+                        errors[tp] = error_of(answered.error_code, about=str(tp))
                     else:
                         results[tp] = None
 

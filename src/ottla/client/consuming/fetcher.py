@@ -250,10 +250,10 @@ class Fetcher:
         nodes = [Node(one.node_id, one.host, one.port, one.rack) for one in answer.node_endpoints]
         for topic in answer.responses:
             name = topic.topic or names.get(bytes(topic.topic_id), "")
-            for told in topic.partitions:
-                found = asked.get(TopicPartition(name, told.partition_index))
+            for data in topic.partitions:
+                found = asked.get(TopicPartition(name, data.partition_index))
                 if found is not None and found[0].generation == found[1] and not found[0].error:
-                    self._take(found[0], found[2], told, nodes)
+                    self._take(found[0], found[2], data, nodes)
         self._on_news()
         self.wake()
 
@@ -271,24 +271,24 @@ class Fetcher:
         self._on_news()
         self.wake()
 
-    def _take(self, one: AssignedPartition, offset: int, told: PartitionData, nodes: list[Node]) -> None:
-        code = error_code(told.error_code)
+    def _take(self, one: AssignedPartition, offset: int, data: PartitionData, nodes: list[Node]) -> None:
+        code = error_code(data.error_code)
         if code is not ErrorCode.NONE:
-            self._refused(one, offset, code, told, nodes)
+            self._refused(one, offset, code, data, nodes)
             return
         one.failures = 0
-        if told.diverging_epoch.epoch >= 0:
-            self._truncated(one, offset, told.diverging_epoch.epoch, told.diverging_epoch.end_offset)
+        if data.diverging_epoch.epoch >= 0:
+            self._truncated(one, offset, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
             return
-        one.high_watermark = told.high_watermark
-        one.last_stable_offset = told.last_stable_offset
-        one.log_start_offset = told.log_start_offset
-        if told.preferred_read_replica >= 0:
-            one.read_replica = told.preferred_read_replica
+        one.high_watermark = data.high_watermark
+        one.last_stable_offset = data.last_stable_offset
+        one.log_start_offset = data.log_start_offset
+        if data.preferred_read_replica >= 0:
+            one.read_replica = data.preferred_read_replica
             one.read_replica_until_ms = self._clock.monotonic_ms() + self._settings.metadata_max_age_ms
-        if told.records is None or not len(told.records):
+        if data.records is None or not len(data.records):
             return
-        end, last, records = 0, None, told.records
+        end, last, records = 0, None, data.records
         try:
             if is_legacy(records, 0):  # hardly ever: it takes codecs along
                 from ottla.records.old_batches import as_batches
@@ -307,16 +307,16 @@ class Fetcher:
             return
         aborted = None
         if self._isolation == READ_COMMITTED:
-            aborted = [(row.first_offset, row.producer_id) for row in told.aborted_transactions or ()]
+            aborted = [(row.first_offset, row.producer_id) for row in data.aborted_transactions or ()]
         one.chunks.append(Chunk(records, end, aborted))
         one.fetch_offset = max(offset, last.next_offset)
         one.fetch_epoch = last.leader_epoch
 
     def _refused(
-        self, one: AssignedPartition, offset: int, code: ErrorCode, told: PartitionData, nodes: list[Node]
+        self, one: AssignedPartition, offset: int, code: ErrorCode, data: PartitionData, nodes: list[Node]
     ) -> None:
-        if told.current_leader.leader_id >= 0:
-            leader = told.current_leader
+        if data.current_leader.leader_id >= 0:
+            leader = data.current_leader
             self._cluster.learn_leader(*one.tp, leader.leader_id, leader.leader_epoch, nodes)
         if code is ErrorCode.OFFSET_OUT_OF_RANGE and one.read_replica < 0:
             strategy = self._resets.strategy()

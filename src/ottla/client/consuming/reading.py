@@ -97,10 +97,10 @@ class RecordReading:
                 found[tp] = CommittedOffset(offset, "", self._epochs.get(tp, NO_EPOCH))
         return found
 
-    def place(self, one: AssignedPartition, told: CommittedOffset) -> None:
+    def place(self, one: AssignedPartition, committed: CommittedOffset) -> None:
         """Goes on where the group has come to."""
-        one.seek(told.offset, told.leader_epoch)
-        self._epochs[one.tp] = told.leader_epoch
+        one.seek(committed.offset, committed.leader_epoch)
+        self._epochs[one.tp] = committed.leader_epoch
 
     def moved(self, tp: TopicPartition) -> None:
         """The caller chose another position."""

@@ -44,7 +44,7 @@ class EnteredRows:
     def settled(self) -> bool:
         """Lets go of what was written; whether nothing is left. Raises the first error that is known.
 
-        For who does not ask where rows are: a row that waits for its leader keeps no others in memory.
+        For callers that do not ask where rows are: a row that waits for its leader keeps no others in memory.
         """
         if self.fault is not None:
             raise self.fault

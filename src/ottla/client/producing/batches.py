@@ -84,7 +84,7 @@ class ProducerBatch:
         #: The first record's sequence number, and under whose identity, once it was sent with one.
         self.sequence: int | None = None
         self.identity: ProducerIdentity | None = None
-        #: Its outcome was handed to all who wait for it.
+        #: Its outcome was handed to all that wait for it.
         self.done = False
         self.error: KafkaError | None = None
         self.base_offset = UNKNOWN_OFFSET
@@ -98,7 +98,7 @@ class ProducerBatch:
         return self.builder.count
 
     def finish(self, base_offset: int, log_append_ms: int, error: KafkaError | None) -> None:
-        """Hands the outcome to all who wait for it; only the first one counts."""
+        """Hands the outcome to all that wait for it; only the first one counts."""
         if self.done:
             return
         self.done = True

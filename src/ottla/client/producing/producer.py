@@ -451,7 +451,7 @@ class Producer(TransactionMethods):
         """What is known of a topic, waiting for it up to `max.block.ms`."""
         self._check_open()
         if self._sender is None:
-            room = self._waiting.tell_first
+            room = self._waiting.wake_first
             self._sender = Sender(self.settings, self.cluster, self._world, self._queues, room, self._transactor)
         route = await self._routes.find(topic, partition)
         self._check_open()

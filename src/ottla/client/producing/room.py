@@ -47,9 +47,9 @@ class WaitingForRoom:
             if future in self._waiting:
                 self._waiting.remove(future)
             self._queues.pressed = bool(self._waiting)
-            self.tell_first()
+            self.wake_first()
 
-    def tell_first(self) -> None:
+    def wake_first(self) -> None:
         """There may be room: the one whose turn it is looks."""
         if self._waiting and not self._waiting[0].done():
             self._waiting[0].set_result(None)

@@ -102,7 +102,7 @@ class Sender:
         self.turns_owed = 0
         #: Batches sent and not answered, of all partitions.
         self._on_wire = 0
-        #: Those who wait until nothing is under way.
+        #: Callers that wait until nothing is under way.
         self._quiet: list[asyncio.Future[None]] = []
         cluster.on_change.append(self.wake)
 
@@ -357,46 +357,46 @@ class Sender:
         else:
             answer = future.result()
             names = self._cluster.metadata.names
-            told = {
+            answered = {
                 (topic.name or names.get(bytes(topic.topic_id), ""), one.index): one
                 for topic in answer.responses
                 for one in topic.partition_responses
             }
             nodes = [Node(one.node_id, one.host, one.port, one.rack) for one in answer.node_endpoints]
             for batch in batches:
-                self._judge(batch, told.get((batch.queue.topic, batch.queue.partition)), nodes)
+                self._judge(batch, answered.get((batch.queue.topic, batch.queue.partition)), nodes)
         self.wake()
         self._on_room()
 
-    def _judge(self, batch: ProducerBatch, told: PartitionProduceResponse | None, nodes: list[Node]) -> None:
-        if told is None:
+    def _judge(self, batch: ProducerBatch, answered: PartitionProduceResponse | None, nodes: list[Node]) -> None:
+        if answered is None:
             self._try_again_or_fail(batch, BadAnswer(f"the answer says nothing about {batch.queue}"), -1)
             return
-        code = error_code(told.error_code)
+        code = error_code(answered.error_code)
         if code is ErrorCode.NONE or code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             # A duplicate that the broker has no offset for any more is in the log all the same.
-            base = told.base_offset if code is ErrorCode.NONE else UNKNOWN_OFFSET
+            base = answered.base_offset if code is ErrorCode.NONE else UNKNOWN_OFFSET
             if self._idempotent:
                 batch.queue.sequences.acknowledged(batch)
             self._over(batch)
-            batch.finish(base, told.log_append_time_ms, None)
+            batch.finish(base, answered.log_append_time_ms, None)
             return
-        if told.current_leader.leader_id >= 0:
-            leader = told.current_leader
+        if answered.current_leader.leader_id >= 0:
+            leader = answered.current_leader
             self._cluster.learn_leader(
                 batch.queue.topic, batch.queue.partition, leader.leader_id, leader.leader_epoch, nodes
             )
         if code in _TOO_LARGE and batch.count > 1 and not batch.done:
             self._split(batch)
             return
-        message = told.error_message
-        if told.record_errors:
+        message = answered.error_message
+        if answered.record_errors:
             listed = "; ".join(
-                f"record {one.batch_index}: {one.batch_index_error_message}" for one in told.record_errors
+                f"record {one.batch_index}: {one.batch_index_error_message}" for one in answered.record_errors
             )
             message = f"{message or ''} ({listed})"
-        error = error_of(told.error_code, message, about=str(batch.queue))
-        self._try_again_or_fail(batch, error, told.log_start_offset)
+        error = error_of(answered.error_code, message, about=str(batch.queue))
+        self._try_again_or_fail(batch, error, answered.log_start_offset)
 
     def _split(self, batch: ProducerBatch) -> None:
         parts = self._queues.split(batch)

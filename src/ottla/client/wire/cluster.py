@@ -203,7 +203,7 @@ class Cluster:
                     failures += 1
                     if self._next_round is None:
                         self._next_round = asyncio.get_running_loop().create_future()
-                except Exception as error:  # a fault of our own: who waits for the round hears of it
+                except Exception as error:  # a fault of our own: raised where the round is waited for
                     fault = ClientFault(f"the metadata could not be asked for: {type(error).__name__}: {error}")
                     fault.__cause__ = error
                     _fail(current, fault)

@@ -25,7 +25,7 @@ from ottla.client.errors import (
     UnsupportedVersion,
     error_of,
 )
-from ottla.client.wire.pending import Pending, decoded
+from ottla.client.wire.pending import PendingRequest, decoded
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey, api
 from ottla.protocol.errors import DecodeError, EncodeError
@@ -61,7 +61,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         #: Oldest first: the next frame answers the first.
-        self._pending: deque[Pending] = deque()
+        self._pending: deque[PendingRequest] = deque()
         self._room: deque[asyncio.Future[None]] = deque()
         self._correlation_id = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -143,7 +143,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         future: asyncio.Future[Answer] = self._loop.create_future()
         now = self._loop.time()
         deadline = now + timeout_ms / 1000
-        self._expect(Pending(request.API_KEY, version, self._correlation_id, response_type, future, deadline))
+        self._expect(PendingRequest(request.API_KEY, version, self._correlation_id, response_type, future, deadline))
         self.last_used = now
         assert self._transport is not None
         self._transport.write(frame)
@@ -164,7 +164,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         key = INT16.unpack_from(frame, LENGTH_BYTES)[0]
         INT32.pack_into(frame, correlation_at, self._next_correlation_id())
         now = self._loop.time()
-        self._expect(Pending(key, version, self._correlation_id, None, taker, now + timeout_ms / 1000))
+        self._expect(PendingRequest(key, version, self._correlation_id, None, taker, now + timeout_ms / 1000))
         self.last_used = now
         assert self._transport is not None
         self._transport.write(frame)
@@ -233,7 +233,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._correlation_id = 0 if self._correlation_id == CORRELATION_MAX else self._correlation_id + 1
         return self._correlation_id
 
-    def _expect(self, pending: Pending) -> None:
+    def _expect(self, pending: PendingRequest) -> None:
         self._pending.append(pending)
         if self._timer is None or pending.deadline < self._timer_at:
             self._set_timer(pending.deadline)

@@ -78,14 +78,14 @@ def merged(old: Metadata, answer: MetadataResponse, wanted: Iterable[str] | None
     nodes = {one.node_id: Node(one.node_id, one.host, one.port, one.rack) for one in answer.brokers}
     topics: dict[str, Topic] = {}
     errors: dict[str, ErrorCode] = {}
-    for told in answer.topics:
-        name = told.name
+    for answered in answer.topics:
+        name = answered.name
         if name is None:
             continue
         known = old.topics.get(name)
-        error = error_code(told.error_code)
+        error = error_code(answered.error_code)
         if error is ErrorCode.NONE:
-            topics[name] = _topic(name, told, known)
+            topics[name] = _topic(name, answered, known)
         else:
             errors[name] = error
             if known is not None and error in _PASSING:
@@ -98,10 +98,10 @@ def merged(old: Metadata, answer: MetadataResponse, wanted: Iterable[str] | None
     return Metadata(answer.cluster_id, answer.controller_id, nodes, topics, errors, names)
 
 
-def _topic(name: str, told: MetadataResponseTopic, known: Topic | None) -> Topic:
-    same = known is not None and known.topic_id == told.topic_id
+def _topic(name: str, answered: MetadataResponseTopic, known: Topic | None) -> Topic:
+    same = known is not None and known.topic_id == answered.topic_id
     before = known.partitions if known is not None and same else ()
-    by_number = {one.partition_index: one for one in told.partitions if one.partition_index >= 0}
+    by_number = {one.partition_index: one for one in answered.partitions if one.partition_index >= 0}
     # A number beyond the count that the answer itself has would be a lie that costs memory.
     count = max(len(before), len(by_number))
     partitions = []
@@ -109,25 +109,25 @@ def _topic(name: str, told: MetadataResponseTopic, known: Topic | None) -> Topic
         one = by_number.get(number)
         last = before[number] if number < len(before) else None
         partitions.append(_leaderless(number, last) if one is None else _newer(_partition(one), last))
-    return Topic(name, bytes(told.topic_id), tuple(partitions), told.is_internal)
+    return Topic(name, bytes(answered.topic_id), tuple(partitions), answered.is_internal)
 
 
-def _partition(told: MetadataResponsePartition) -> Partition:
+def _partition(answered: MetadataResponsePartition) -> Partition:
     return Partition(
-        told.partition_index,
-        told.leader_id,
-        told.leader_epoch,
-        tuple(told.replica_nodes),
-        tuple(told.isr_nodes),
-        tuple(told.offline_replicas),
-        error_code(told.error_code),
+        answered.partition_index,
+        answered.leader_id,
+        answered.leader_epoch,
+        tuple(answered.replica_nodes),
+        tuple(answered.isr_nodes),
+        tuple(answered.offline_replicas),
+        error_code(answered.error_code),
     )
 
 
-def _newer(told: Partition, known: Partition | None) -> Partition:
-    if known is not None and told.leader_epoch != NO_EPOCH and told.leader_epoch < known.leader_epoch:
+def _newer(answered: Partition, known: Partition | None) -> Partition:
+    if known is not None and answered.leader_epoch != NO_EPOCH and answered.leader_epoch < known.leader_epoch:
         return known
-    return told
+    return answered
 
 
 def _leaderless(number: int, known: Partition | None) -> Partition:

@@ -13,7 +13,7 @@ from ottla.protocol.header import decode_response_header
 from ottla.protocol.message import Message
 
 
-class Pending:
+class PendingRequest:
     """A request that waits for its answer."""
 
     __slots__ = ("answer_to", "api_key", "correlation_id", "deadline", "response_type", "version")
@@ -37,7 +37,7 @@ class Pending:
         self.deadline = deadline
 
 
-def decoded(frame: bytes | memoryview, pending: Pending) -> Message:
+def decoded(frame: bytes | memoryview, pending: PendingRequest) -> Message:
     """The answer in a frame; raises DecodeError."""
     _, _, pos = decode_response_header(frame, pending.api_key, pending.version)
     version = pending.version

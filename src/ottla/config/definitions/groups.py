@@ -10,7 +10,7 @@ group.consumer.assignment.interval.ms  INT  1000  0..  MEDIUM  cluster-wide  unu
 group.consumer.assignors  LIST  uniform,range  some  MEDIUM  read-only  used
     The server's own ways to share partitions among a group's members; the first is the default.
 group.consumer.heartbeat.interval.ms  INT  5000  1..  MEDIUM  read-only  used
-    How often members of a consumer group of the new protocol are told to send heartbeats.
+    How often members of a consumer group of the new protocol are to send heartbeats.
 group.consumer.max.assignment.interval.ms  INT  15000  0..  MEDIUM  read-only  unused
     The most that a group may set for its assignment interval.
 group.consumer.max.heartbeat.interval.ms  INT  15000  1..  MEDIUM  read-only  used

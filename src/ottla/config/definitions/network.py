@@ -6,7 +6,7 @@ from typing import Final
 
 TABLE: Final = """\
 advertised.listeners  LIST  -  some  HIGH  read-only  used
-    The addresses that clients are told to connect to; unset means those of listeners.
+    The addresses to which clients are to connect; unset means those of listeners.
 background.threads  INT  10  1..  HIGH  cluster-wide  unused
     How many of Kafka's threads do background work.
 connections.max.idle.ms  LONG  600000  -  MEDIUM  read-only  used

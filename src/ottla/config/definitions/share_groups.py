@@ -12,7 +12,7 @@ group.share.assignors  LIST  simple  some  MEDIUM  read-only  unused
 group.share.delivery.count.limit  INT  5  2..10  MEDIUM  read-only  unused
     How often a record is delivered to a share group before it is given up.
 group.share.heartbeat.interval.ms  INT  5000  1..  MEDIUM  read-only  unused
-    How often members of a share group are told to send heartbeats.
+    How often members of a share group are to send heartbeats.
 group.share.initialize.retry.interval.ms  INT  30000  1..  LOW  read-only  unused  internal
     How long a failed set-up of a share partition waits before it is tried again.
 group.share.max.assignment.interval.ms  INT  15000  0..  MEDIUM  read-only  unused
@@ -55,7 +55,7 @@ group.share.session.timeout.ms  INT  45000  1..  MEDIUM  read-only  unused
 group.streams.assignment.interval.ms  INT  1000  0..  MEDIUM  cluster-wide  unused
     The least time between two assignments of one streams group.
 group.streams.heartbeat.interval.ms  INT  5000  1..  MEDIUM  read-only  unused
-    How often members of a streams group are told to send heartbeats.
+    How often members of a streams group are to send heartbeats.
 group.streams.initial.rebalance.delay.ms  INT  3000  0..  MEDIUM  read-only  unused
     How long the first assignment of an empty streams group waits for more members.
 group.streams.max.assignment.interval.ms  INT  15000  0..  MEDIUM  read-only  unused

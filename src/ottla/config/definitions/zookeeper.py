@@ -6,7 +6,7 @@ from typing import Final
 
 TABLE: Final = """\
 auto.include.jmx.reporter  BOOLEAN  true  -  LOW  read-only  unused
-    Whether Kafka 3.9 reports through JMX without being told.
+    Whether Kafka 3.9 reports through JMX without being asked to.
 broker.id.generation.enable  BOOLEAN  true  -  MEDIUM  read-only  used
     Whether a broker without a number is given the next free one.
 control.plane.listener.name  STRING  -  -  HIGH  read-only  used

@@ -1,4 +1,4 @@
-"""A broker as announcements reach it, with who sent them: in requests of another broker's controller, or in a call.
+"""A broker as announcements reach it, with their sender: in requests of another broker's controller, or in a call.
 
 There is one way in for both. What comes of a controller that was replaced, or was meant for an earlier life of the
 broker, is refused as a whole and changes nothing.

@@ -22,7 +22,7 @@ U = TypeVar("U")
 _topic_of: Final = attrgetter("topic")
 
 
-class Pending:
+class PendingNews:
     def __init__(self) -> None:
         #: What of the cluster, settings and deletions is to be known; None: nothing. Its partitions are in `shown`.
         self._settings: MetadataUpdate | None = None
@@ -75,7 +75,7 @@ class Pending:
             self._stops.setdefault(topic, {}).update({tp.partition: tp for tp in found})
             _take_out(self._roles, topic, self._stops[topic])
 
-    def absorb(self, later: Pending) -> None:
+    def absorb(self, later: PendingNews) -> None:
         """Takes over what was decided behind this."""
         if later._settings is not None:
             self.add_metadata(later._update(partitions=_flat(later._shown)))

@@ -33,7 +33,7 @@ from ottla.controller.announcing.announcements import (
     Stops,
     StopsAnswer,
 )
-from ottla.controller.announcing.pending import Pending
+from ottla.controller.announcing.pending import PendingNews
 from ottla.controller.deciding.orders import MetadataOrder, Order, StopOrder
 from ottla.metadata.updates import PartitionState
 from ottla.model import BrokerId, ErrorCode, TopicPartition
@@ -71,11 +71,11 @@ class BrokerQueue:
     def __init__(self, broker: BrokerId) -> None:
         self.broker = broker
         #: Not begun.
-        self._pending = Pending()
+        self._pending = PendingNews()
         #: What the sweep under way has still to announce; None between two.
-        self._sweep: Pending | None = None
+        self._sweep: PendingNews | None = None
         #: Its parts that are still to come, the next one last.
-        self._parts: list[Callable[[Pending], Announcement | None]] = []
+        self._parts: list[Callable[[PendingNews], Announcement | None]] = []
         #: New partitions of small requests, a list each.
         self._few_new: deque[Sequence[PartitionState]] = deque()
         self._many_new: deque[_ManyNew] = deque()
@@ -180,7 +180,7 @@ class BrokerQueue:
     def _begin_sweep(self) -> None:
         for many in self._many_new:
             many.is_ready = True
-        self._sweep, self._pending = self._pending, Pending()
+        self._sweep, self._pending = self._pending, PendingNews()
         self._parts = [_stops, _shown, _roles, _settings]
         replicas = 0
         while self._few_new and replicas < REPLICAS_AT_ONCE:
@@ -188,7 +188,7 @@ class BrokerQueue:
             replicas += len(states)
             self._sweep.add_roles(states)
 
-    def _end_sweep(self, sweep: Pending) -> None:
+    def _end_sweep(self, sweep: PendingNews) -> None:
         self._sweep = None
         self._many_are_next = True
         for confirmed in sweep.waiting:
@@ -242,7 +242,7 @@ class BrokerQueue:
             if pending is not None:
                 for confirmed in pending.waiting:
                     confirmed()
-        self._pending, self._sweep = Pending(), None
+        self._pending, self._sweep = PendingNews(), None
         self._few_new.clear()
         self._many_new.clear()
 
@@ -251,29 +251,29 @@ def _without(gone: AbstractSet[TopicPartition], states: Sequence[PartitionState]
     return [state for state in states if (state.topic, state.partition) not in gone]
 
 
-def _settings(sweep: Pending) -> Announcement | None:
+def _settings(sweep: PendingNews) -> Announcement | None:
     update = sweep.settings()
     return None if update is None else Metadata(update)
 
 
-def _roles(sweep: Pending) -> Announcement | None:
+def _roles(sweep: PendingNews) -> Announcement | None:
     states = sweep.roles()
     return Roles(states) if states else None
 
 
-def _shown(sweep: Pending) -> Announcement | None:
+def _shown(sweep: PendingNews) -> Announcement | None:
     update = sweep.shown()
     return None if update is None else Metadata(update)
 
 
-def _stops(sweep: Pending) -> Announcement | None:
+def _stops(sweep: PendingNews) -> Announcement | None:
     partitions = sweep.stops()
     return Stops(partitions) if partitions else None
 
 
-_DROP: Final[Mapping[Callable[[Pending], Announcement | None], Callable[[Pending], None]]] = {
-    _settings: Pending.drop_settings,
-    _roles: Pending.drop_roles,
-    _shown: Pending.drop_shown,
-    _stops: Pending.drop_stops,
+_DROP: Final[Mapping[Callable[[PendingNews], Announcement | None], Callable[[PendingNews], None]]] = {
+    _settings: PendingNews.drop_settings,
+    _roles: PendingNews.drop_roles,
+    _shown: PendingNews.drop_shown,
+    _stops: PendingNews.drop_stops,
 }

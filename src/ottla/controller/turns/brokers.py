@@ -100,7 +100,7 @@ class BrokerTurns:
         """Takes those out of in-sync sets that have come back since, and whom no controller has seen go.
 
         Where nobody else is left of a set, they are all that there is. Its leader leads on in the next leader epoch:
-        what it wrote in this one, and lost with its power, others may have, who find out by that.
+        what it wrote in this one, and lost with its power, other brokers may have, which find out by that.
         """
         core, failed = self._core, self._core.context.failed_replicas
         reborn, leaders = await core.do(_reborn(core.context))

@@ -1,8 +1,8 @@
 """The controller's turns that delete topics, and what follows when brokers have deleted the logs.
 
 A mark in the tree begins a deletion, and from there it goes on whoever is the controller: topics that are marked leave
-the metadata, brokers delete what they have of them, then the topic's nodes go, and the mark goes with them. Whoever
-asked is answered when live brokers are done. Where others have replicas too, the nodes and the mark stay until these
+the metadata, brokers delete what they have of them, then the topic's nodes go, and the mark goes with them. The
+client is answered when live brokers are done. Where others have replicas too, the nodes and the mark stay until these
 have come back and deleted them: a broker whose replica no tree names any more would keep it.
 """
 

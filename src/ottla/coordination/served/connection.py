@@ -32,7 +32,7 @@ class Account:
         self.total = 0
 
 
-class Later:
+class AnswerPlace:
     """The place of an answer that is being made."""
 
     __slots__ = ("frame",)
@@ -94,7 +94,7 @@ class Connection:
         #: Requests that the store has, and how many bytes they are.
         self.waiting = 0
         self.held_bytes = 0
-        self.outgoing: deque[bytes | memoryview | Later] = deque()
+        self.outgoing: deque[bytes | memoryview | AnswerPlace] = deque()
         #: Of those that are made.
         self.outgoing_bytes = 0
         #: Since when the socket has taken nothing of what there is; None where it takes all.
@@ -154,12 +154,12 @@ class Connection:
         self.outgoing.append(frame)
         self._add(len(frame))
 
-    def send_later(self) -> Later:
-        later = Later()
+    def send_later(self) -> AnswerPlace:
+        later = AnswerPlace()
         self.outgoing.append(later)
         return later
 
-    def made(self, later: Later, frame: bytes) -> None:
+    def made(self, later: AnswerPlace, frame: bytes) -> None:
         """An answer that had its place kept."""
         if not self.closed:
             later.frame = frame
@@ -205,14 +205,14 @@ class Connection:
     def has_ready(self) -> bool:
         """Whether something is there to be sent."""
         first = self.outgoing[0] if self.outgoing else None
-        return first is not None and not (isinstance(first, Later) and first.frame is None)
+        return first is not None and not (isinstance(first, AnswerPlace) and first.frame is None)
 
     def _ready(self, size_max: int) -> bytes | memoryview:
         """The first bytes that may be sent, in one piece."""
         parts: list[bytes | memoryview] = []
         size = 0
         for item in self.outgoing:
-            part = item.frame if isinstance(item, Later) else item
+            part = item.frame if isinstance(item, AnswerPlace) else item
             if part is None or (parts and size + len(part) > size_max):
                 break
             parts.append(part)
@@ -226,7 +226,7 @@ class Connection:
         self._account.total -= size
         while size:
             first = self.outgoing.popleft()
-            part = first.frame if isinstance(first, Later) else first
+            part = first.frame if isinstance(first, AnswerPlace) else first
             assert part is not None
             if len(part) > size:
                 self.outgoing.appendleft(memoryview(part)[size:])

@@ -55,7 +55,7 @@ class Greeting:
         elif self._serving.life.is_ending(request.session_id):
             # What becomes of it the store knows when it has come there.
             action = partial(self._take_up, connection, request)
-            self._serving.store.submit_read(STORE_SESSION, lambda _: action(), _Decided(self, connection))
+            self._serving.store.submit_read(STORE_SESSION, lambda _: action(), _ActionAnswer(self, connection))
         else:
             self._take_up(connection, request)
 
@@ -64,7 +64,7 @@ class Greeting:
     def _open(self, connection: Connection) -> None:
         store = self._serving.store
         session = store.sessions.new(connection.timeout_ms)
-        store.submit_write(STORE_SESSION, [OpenSession(session)], _Opened(self, connection, session))
+        store.submit_write(STORE_SESSION, [OpenSession(session)], _SessionAnswer(self, connection, session))
 
     def opened(self, connection: Connection, session: SessionInfo) -> None:
         if connection.closed:
@@ -105,7 +105,7 @@ class Greeting:
         connection.send(encode_connect(answer if connection.read_only_known else answer._replace(read_only=None)))
 
 
-class _Opened:
+class _SessionAnswer:
     """Takes the store's answer."""
 
     __slots__ = ("_connection", "_greeting", "_session")
@@ -126,7 +126,7 @@ class _Opened:
         self._greeting.refused(self._connection, error)
 
 
-class _Decided:
+class _ActionAnswer:
     """The same, where the action has done all."""
 
     __slots__ = ("_connection", "_greeting")

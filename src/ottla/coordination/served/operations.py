@@ -33,7 +33,7 @@ _FLAGS: Final = {
 }
 
 
-class Unreadable(CoordinationError):
+class UnreadableRequest(CoordinationError):
     """These bytes are not the request that they say they are."""
 
 
@@ -89,7 +89,7 @@ class MultiOps(NamedTuple):
 
 
 def ops_of(request: MultiRequest) -> Steps[MultiOps]:
-    """Raises Unreadable."""
+    """Raises UnreadableRequest."""
     codes: list[OpCode] = []
     ops: list[Op] = []
     refusal: CoordinationError | None = None
@@ -98,7 +98,7 @@ def ops_of(request: MultiRequest) -> Steps[MultiOps]:
             codes.append(code)
             if isinstance(fields, CreateRequest) and fields.flags not in _KNOWN_FLAGS:
                 # As ZooKeeper does, which makes its own operations of a multi while it reads it.
-                raise Unreadable(f"{fields.flags} is no kind of node")
+                raise UnreadableRequest(f"{fields.flags} is no kind of node")
             if refusal is not None:
                 continue
             try:

@@ -26,7 +26,7 @@ from ottla.coordination.served.long_frames import (
     reading_multi_ops,
     reading_set_watches,
 )
-from ottla.coordination.served.operations import MultiOps, Unreadable, op_of
+from ottla.coordination.served.operations import MultiOps, UnreadableRequest, op_of
 from ottla.coordination.served.reads import READS, Asker, set_watches
 from ottla.coordination.served.rounds import BadFrame
 from ottla.coordination.served.serving import Serving
@@ -90,7 +90,7 @@ class Requests:
             except JuteFault as fault:
                 if op == OpCode.AUTH:
                     raise BadFrame(f"no auth request: {fault}") from fault
-                self._refuse(Ticket(serving, connection, xid, op, len(frame)), Unreadable(str(fault)))
+                self._refuse(Ticket(serving, connection, xid, op, len(frame)), UnreadableRequest(str(fault)))
             else:
                 self._ask(connection, xid, op, fields, len(frame))
 
@@ -128,7 +128,7 @@ class Requests:
 
     def _undecoded(self, connection: Connection, frame: bytes, fault: Exception) -> None:
         xid, op = decode_request_header(frame)
-        error = fault if isinstance(fault, CoordinationError) else Unreadable(str(fault))
+        error = fault if isinstance(fault, CoordinationError) else UnreadableRequest(str(fault))
         self._refuse(Ticket(self._serving, connection, xid, op, len(frame)), error)
 
     # Handing over.

@@ -21,9 +21,9 @@ from ottla.coordination.errors import (
 )
 from ottla.coordination.interface import CreatedNode
 from ottla.coordination.requests import WriteRequest
-from ottla.coordination.served.connection import Connection, Later
+from ottla.coordination.served.connection import AnswerPlace, Connection
 from ottla.coordination.served.long_frames import LONG_ANSWER, answering_multi, writing_children
-from ottla.coordination.served.operations import MultiOps, Unreadable
+from ottla.coordination.served.operations import MultiOps, UnreadableRequest
 from ottla.coordination.served.serving import Serving
 from ottla.coordination.zookeeper.codes import KeeperError, OpCode, code_of
 from ottla.coordination.zookeeper.frames import encode_answer, encode_error, writing_multi_answer
@@ -77,7 +77,7 @@ class Ticket:
         return encode_answer(self.xid, self.zxid, self.op, result)
 
     def refusal(self, error: CoordinationError) -> Frame:
-        code = KeeperError.MARSHALLING_ERROR if isinstance(error, Unreadable) else code_of(error)
+        code = KeeperError.MARSHALLING_ERROR if isinstance(error, UnreadableRequest) else code_of(error)
         return encode_error(self.xid, self.zxid, code)
 
     def give_up(self) -> None:
@@ -103,7 +103,7 @@ class Ticket:
         self.connection.send(frame)
         self._let_go()
 
-    def _made(self, later: Later, frame: bytes) -> None:
+    def _made(self, later: AnswerPlace, frame: bytes) -> None:
         self.connection.made(later, frame)
         figures = self._serving.figures
         figures.sent += 1

@@ -65,7 +65,7 @@ class Words:
 
     def _read(self, connection: Connection, text_of: Callable[[ZnodeTree], Steps[str]]) -> None:
         connection.greeting = True  # nothing more is taken of it
-        asked = _Asked(connection, partial(self._answer, connection), self._serving)
+        asked = _StoreAnswer(connection, partial(self._answer, connection), self._serving)
         try:
             self._serving.store.submit_read(STORE_SESSION, text_of, asked, is_long=True)
         except CoordinationError as error:
@@ -126,7 +126,7 @@ class Words:
             yield "max_file_descriptor_count", descriptors.limit
 
 
-class _Asked:
+class _StoreAnswer:
     """Takes the store's answer."""
 
     __slots__ = ("_answer", "_connection", "_serving")

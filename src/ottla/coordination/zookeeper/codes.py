@@ -72,14 +72,12 @@ class OpCode(IntEnum):
 
 #: The protocol version in a connect answer: ZooKeeper's servers say 0 and its clients do not look. A tree of this
 #: project names itself by it, and thereby offers END_WITH_CONNECTION.
-ZOOKEEPER_PROTOCOL: Final = 0
 OTTLA_PROTOCOL: Final = 7001
 
 #: Ids of requests that no counter gives out, and of notifications.
 NOTIFICATION_XID: Final = -1
 PING_XID: Final = -2
 AUTH_XID: Final = -4
-SET_WATCHES_XID: Final = -8
 
 
 class CreateFlags(IntFlag):

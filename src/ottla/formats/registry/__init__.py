@@ -9,10 +9,10 @@ from functools import lru_cache
 
 from ottla.formats.errors import BadSpec
 from ottla.formats.registry.cache import CachedRegistry
-from ottla.formats.registry.interface import Registry
+from ottla.formats.registry.interface import SchemaRegistry
 from ottla.formats.settings import FormatSettings
 
-__all__ = ["CachedRegistry", "Registry", "registry_for"]
+__all__ = ["CachedRegistry", "SchemaRegistry", "registry_for"]
 
 #: Registries that a process has used last, with their caches: Spark's tasks make their decoders anew.
 _REGISTRIES_MAX = 16

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 from ottla.formats.errors import RegistryError, SchemaNotFound
-from ottla.formats.registry.interface import RegisteredSchema, Registry, WrittenSchema
+from ottla.formats.registry.interface import RegisteredSchema, SchemaRegistry, WrittenSchema
 
 #: Schemas that are kept, the last used; a job that meets more asks again. Confluent's clients keep as many a subject.
 KEPT_MAX: Final = 1000
@@ -43,8 +43,8 @@ class _Kept(Generic[Key, Value]):
             self._entries.popitem(last=False)
 
 
-class CachedRegistry(Registry):
-    def __init__(self, inner: Registry, now: Callable[[], float] = time.monotonic) -> None:
+class CachedRegistry(SchemaRegistry):
+    def __init__(self, inner: SchemaRegistry, now: Callable[[], float] = time.monotonic) -> None:
         self._inner = inner
         self._now = now
         self.place = inner.place

@@ -32,7 +32,7 @@ from ottla.formats.registry.interface import (
     PROTOBUF,
     SCHEMA_BYTES_MAX,
     RegisteredSchema,
-    Registry,
+    SchemaRegistry,
     WrittenSchema,
 )
 
@@ -43,7 +43,7 @@ _NAME: Final = re.compile(r"([1-9][0-9]{0,9})\.([0-9]{1,10})\.(avsc|proto)")
 FILES_MAX: Final = 100_000
 
 
-class FolderRegistry(Registry):
+class FolderRegistry(SchemaRegistry):
     def __init__(self, folder: str) -> None:
         if not folder:
             raise BadSpec("schema.registry.url names no folder")

@@ -5,7 +5,7 @@
                                                  POST /compatibility/subjects/{subject}/versions/latest
 
 A question is asked `TRIES` times where the registry is away or says that it has a fault of its own, at each of its URLs
-in turn. It waits: whoever has an event loop asks in a thread.
+in turn. It waits: a caller with an event loop asks in a thread.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ottla.formats.registry.interface import (
     SCHEMA_BYTES_MAX,
     Reference,
     RegisteredSchema,
-    Registry,
+    SchemaRegistry,
     WrittenSchema,
 )
 
@@ -60,7 +60,7 @@ class HttpSettings:
     read_timeout_ms: int = 10_000
 
 
-class HttpRegistry(Registry):
+class HttpRegistry(SchemaRegistry):
     def __init__(self, settings: HttpSettings, pause: Callable[[float], None] = time.sleep) -> None:
         self._settings = settings
         self._urls = [_parsed(url) for url in settings.urls]

@@ -44,7 +44,7 @@ class RegisteredSchema:
     schema: WrittenSchema
 
 
-class Registry(ABC):
+class SchemaRegistry(ABC):
     """Each method may wait; it raises RegistryUnreachable, SchemaNotFound, SchemaRefused or another RegistryError."""
 
     #: Where it is, as messages name it.

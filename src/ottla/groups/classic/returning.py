@@ -49,7 +49,7 @@ class Return(NamedTuple):
     reply: Reply[JoinGroupResponse]
 
 
-class _Returned(NamedTuple):
+class _ReturnedMember(NamedTuple):
     """A member of a stable group that has its new id, which is not stored yet."""
 
     asked: Return
@@ -79,7 +79,7 @@ class Returns:
         self._state = state
         self._rebalances = rebalances
         #: Of large groups whose record is being made, by group: for the next one.
-        self._waiting: dict[ClassicGroup, list[_Returned]] = {}
+        self._waiting: dict[ClassicGroup, list[_ReturnedMember]] = {}
 
     def come_back(self, asked: Return) -> None:
         group, now = asked.group, asked.caller.now
@@ -97,10 +97,12 @@ class Returns:
         else:
             self._rebalances.prepare(group, now)
 
-    def _replace(self, asked: Return, member: ClassicMember, old_id: str) -> _Returned:
+    def _replace(self, asked: Return, member: ClassicMember, old_id: str) -> _ReturnedMember:
         group, now = asked.group, asked.caller.now
         timeouts = TimeOuts(member.rebalance_timeout_ms, member.session_timeout_ms)
-        before = _Returned(asked, member, group.generation, old_id, member.protocols, timeouts, group.leader_id or "")
+        before = _ReturnedMember(
+            asked, member, group.generation, old_id, member.protocols, timeouts, group.leader_id or ""
+        )
         self._rebalances.answer_waiting(group, member, ErrorCode.FENCED_INSTANCE_ID, old_id)
         self._state.timers.cancel(session_key(group.id, old_id))
         group.update(member, asked.protocols, *asked.timeouts)
@@ -111,7 +113,7 @@ class Returns:
 
     # Stable groups.
 
-    def _store(self, returned: _Returned) -> None:
+    def _store(self, returned: _ReturnedMember) -> None:
         group = returned.asked.group
         waiting = self._waiting.get(group)
         if waiting is not None:
@@ -133,7 +135,7 @@ class Returns:
         finally:
             del self._waiting[group]
 
-    def _write(self, group: ClassicGroup, record: JournalRecord, served: list[_Returned]) -> None:
+    def _write(self, group: ClassicGroup, record: JournalRecord, served: list[_ReturnedMember]) -> None:
         def done(error: ErrorCode) -> None:
             for one in served:
                 if one.is_waiting:
@@ -149,7 +151,7 @@ class Returns:
                 self._undo(one)
                 one.asked.reply(join_refused(error))
 
-    def _undo(self, one: _Returned) -> None:
+    def _undo(self, one: _ReturnedMember) -> None:
         """Nothing was written: a restart would find the member with its old id."""
         group, new_id = one.asked.group, one.member.id
         del group.join_replies[new_id]
@@ -158,7 +160,7 @@ class Returns:
         group.update(one.member, one.protocols, *one.timeouts)
         self._rebalances.restart_session(group, one.member, one.asked.caller.now)
 
-    def _answer(self, one: _Returned) -> None:
+    def _answer(self, one: _ReturnedMember) -> None:
         asked = one.asked
         is_leader = asked.group.leader_id == one.member.id
         may_skip = asked.caller.version >= SKIP_ASSIGNMENT_SINCE

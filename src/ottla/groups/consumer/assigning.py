@@ -7,7 +7,7 @@ alive waits for none.
 
     when_assigned -> waiting -> (the computation of this moment's group) -> written, applied -> each hears of it
 
-Between two steps members come and go. What was computed stays right for all who are left: it gives no partition to two
+Between two steps members come and go. What was computed stays right for all that are left: it gives no partition to two
 members, and the epoch that it was computed for is written with it. A member that has left is left out, and one that has
 come gets its share from the next.
 """
@@ -57,7 +57,7 @@ class _Assignment:
         #: The shard was given up.
         self.is_over = False
 
-    def tell(self, error: ErrorCode) -> Steps[None]:
+    def answer(self, error: ErrorCode) -> Steps[None]:
         """All for whom it was computed."""
         while self.served:
             try:
@@ -90,14 +90,14 @@ class Assignments:
             self._beside(self._all(assignment))
 
     def close(self, error: ErrorCode) -> None:
-        """Tells all who wait, and decides nothing from then on."""
+        """Answers all members that wait, and decides nothing from then on."""
         assignments = list(self._under_way.values())
         self._under_way.clear()
         for assignment in assignments:
             assignment.is_over = True
             assignment.served += assignment.waiting
             assignment.waiting.clear()
-            self._state.do(assignment.tell(error))
+            self._state.do(assignment.answer(error))
 
     def _all(self, assignment: _Assignment) -> Steps[None]:
         """One computation after another, as long as somebody waits."""
@@ -108,7 +108,7 @@ class Assignments:
                 error = yield from self._assign(assignment)
             except Exception as fault:
                 _log(fault, assignment)
-            yield from assignment.tell(error)
+            yield from assignment.answer(error)
         if not assignment.is_over:
             del self._under_way[assignment.group_id]
 

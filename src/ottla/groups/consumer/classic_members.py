@@ -1,6 +1,6 @@
 """Members of a consumer group that speak the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-Such a group has no leader among its members. To join is what a heartbeat is in the newer protocol: it is answered at
+Such a group has no leader among its members. To join is what a heartbeat is in the newer protocol: it is assigned at
 once, with the member's epoch as generation; SyncGroup only fetches the assignment. A heartbeat has the member join
 again when there is something for it to give up or to get.
 """
@@ -174,12 +174,12 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest, world: HeartbeatContex
         return Decision(
             response=SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), timers=[_must_join(member)]
         )
-    told = embedded.encoded_assignment(
+    assigned = embedded.encoded_assignment(
         embedded.named(member.assigned, world.metadata), embedded.version_of(classic.protocols[0][1])
     )
     return Decision(
         response=SyncGroupResponse(
-            protocol_type=request.protocol_type, protocol_name=request.protocol_name, assignment=told
+            protocol_type=request.protocol_type, protocol_name=request.protocol_name, assignment=assigned
         ),
         timers=[
             TimerWish(TimerKind.SYNC, member.id, None),

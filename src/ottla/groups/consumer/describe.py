@@ -65,11 +65,11 @@ def _held(member: Member) -> Mapping[TopicId, Iterable[int]]:
 
 def _assignment(partitions: Mapping[TopicId, Iterable[int]], metadata: MetadataCache) -> Steps[Assignment]:
     """Topics that were deleted in the meantime have no name any more, and are left out."""
-    told = []
+    answered = []
     for piece in pieces(partitions.items()):
         for topic, numbers in piece:
             name = metadata.topic_name(topic)
             if name is not None:
-                told.append(TopicPartitions(topic_id=topic, topic_name=name, partitions=sorted(numbers)))
+                answered.append(TopicPartitions(topic_id=topic, topic_name=name, partitions=sorted(numbers)))
         yield
-    return Assignment(topic_partitions=sorted(told, key=lambda one: one.topic_name))
+    return Assignment(topic_partitions=sorted(answered, key=lambda one: one.topic_name))

@@ -22,7 +22,7 @@ from ottla.groups.consumer.leaving import Downgrade, removed
 from ottla.groups.consumer.member import JOINING
 from ottla.groups.consumer.member_change import HeartbeatContext, MemberChange
 from ottla.groups.consumer.patterns import TopicPatterns
-from ottla.groups.consumer.prepared import Preparation, PreparedHeartbeat, prepared
+from ottla.groups.consumer.prepared import PreparedHeartbeat, TopicPreparation, prepared
 from ottla.groups.consumer.share import LongShares, decided
 from ottla.groups.consumer.states import MemberState
 from ottla.groups.consumer.topics import TopicHashes
@@ -83,12 +83,12 @@ class ConsumerGroups:
         self._patterns = patterns
         self._hashes = hashes
         self._assignments = assignments
-        self._preparation = Preparation(state.metadata, patterns, hashes)
+        self._preparation = TopicPreparation(state.metadata, patterns, hashes)
         self._shares = LongShares(state)
         self._work_at_once_max = work_at_once_max
 
     def unload(self, error: ErrorCode) -> None:
-        """Answers all who wait."""
+        """Answers all members that wait."""
         self._assignments.close(error)
 
     # The newer protocol.

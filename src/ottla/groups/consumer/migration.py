@@ -63,12 +63,12 @@ def from_classic(group: ClassicGroup, metadata: MetadataCache, hashes: TopicHash
 def _converted(
     group: ClassicGroup, one: ClassicMember, metadata: MetadataCache, taken: dict[TopicId, set[int]]
 ) -> Member:
-    told = embedded.assignment(one.assignment)
-    if told.user_data:
+    given = embedded.assignment(one.assignment)
+    if given.user_data:
         raise _no_upgrade(group, "its assignor keeps data of its own, which would be lost")
     wants = embedded.subscription(one.metadata(group.protocol_name))
     assigned: dict[TopicId, dict[int, int]] = {}
-    for topic, partitions in embedded.with_ids(told.topics, metadata).items():
+    for topic, partitions in embedded.with_ids(given.topics, metadata).items():
         # A leader may have given a partition to two: it stays with the first.
         own = sorted(partitions - taken.setdefault(topic, set()))
         taken[topic].update(own)

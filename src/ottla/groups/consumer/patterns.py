@@ -34,7 +34,7 @@ EXPRESSIONS_OF_A_GROUP_MAX: Final = 64
 _WORK_OF_A_STEP: Final = 4_096
 
 
-class KnownTopics(NamedTuple):
+class MatchedTopics(NamedTuple):
     topics: frozenset[str]
     #: Of the topics' names.
     version: int
@@ -54,7 +54,7 @@ class _Expression:
         except RequestRefused as refusal:
             self.refusal = refusal
         #: None before it was matched with all names once.
-        self.known: KnownTopics | None = None
+        self.known: MatchedTopics | None = None
         #: The names that `known` was found among.
         self.seen: frozenset[str] = frozenset()
         #: What is under way. A caller that waits for it takes its next step, several in turn if need be.
@@ -74,7 +74,7 @@ class _Expression:
                 work, count = max(0, work - _WORK_OF_A_STEP), 0
                 yield
         self.seen = names
-        self.known = KnownTopics(frozenset(found), version)
+        self.known = MatchedTopics(frozenset(found), version)
 
 
 class TopicPatterns:
@@ -117,7 +117,7 @@ class TopicPatterns:
             else:
                 yield
 
-    def known(self, pattern: str) -> KnownTopics | None:
+    def known(self, pattern: str) -> MatchedTopics | None:
         """What was found when it was last matched with all names, which may have been other names than those of now."""
         expression = self._remembered.get(pattern)
         return None if expression is None else expression.known

@@ -71,7 +71,7 @@ def _stored(names: Iterable[str]) -> Steps[StoredNames | None]:
         return None  # the decision finds it, too, and refuses it
 
 
-class Preparation:
+class TopicPreparation:
     """Of one shard: which topics the expressions stand for that the decision is going to ask about, and what a member
     that names thousands of topics says.
     """

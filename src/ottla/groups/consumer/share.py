@@ -5,8 +5,8 @@ requests, for one member of a group after another:
 
     claim what nobody has, topic by topic -> write, if nothing has changed -> let go what the member has no more
 
-A claimed partition has an owner from that moment on, and one that was given up has one until it is let go. So whoever
-is served in between is given neither, and nothing has two owners. Where the member, its target or the topics have
+A claimed partition has an owner from that moment on, and one that was given up has one until it is let go. So a member
+that is served in between is given neither, and nothing has two owners. Where the member, its target or the topics have
 changed meanwhile it is tried again; after some tries in one piece.
 """
 

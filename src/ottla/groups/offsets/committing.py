@@ -37,13 +37,13 @@ from ottla.storage.log.producers.verifying import Verification
 #: From this version on a group that does not exist has an error of its own.
 NOT_FOUND_SINCE: Final = 9
 
-#: In one request. In Kafka what is committed together is one batch, and so many fit in none of a megabyte, the largest
-#: that the offsets topic takes by default: they are refused as what is too large for a batch is. Also in a transaction
-#: before its last request: its marker has all of them take effect in one piece, within some tens of milliseconds.
+#: In one request. Kafka writes what is committed together as one batch, and more do not fit into the largest one that
+#: the offsets topic takes by default, of a megabyte: the error is that of a batch that is too large. A transaction that
+#: holds more takes no further ones: its marker has all of them take effect in one piece, some tens of milliseconds.
 PARTITIONS_COMMITTED_MAX: Final = 16_384
 
-#: The answer where all that was asked for is committed. It stands for `committed` of the request: whoever sends it may
-#: have the bytes ready.
+#: The answer where all that was asked for is committed. It stands for `committed` of the request: the caller that
+#: sends it may have the bytes ready.
 ALL_COMMITTED: Final = OffsetCommitResponse()
 
 #: Written, and taken over into memory, without a pause: two milliseconds, and as much when the round's batch is made.
@@ -67,7 +67,7 @@ def commit_offsets(
     state: ShardState, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]
 ) -> Steps[None]:
     """All at once for what is small: then it does not yield."""
-    # Of what is too much nothing is looked at one by one.
+    # Where there are too many, none of them is looked at by itself.
     count = _count(request)
     if count < PIECE and len(request.topics) < PIECE:
         commit_few(state, caller, request, reply)
@@ -82,7 +82,7 @@ def commit_many(
     reply: Reply[OffsetCommitResponse],
     writer: TransactionalWriter | None = None,
 ) -> Steps[None]:
-    """The same however much it is. With a `writer`: as a part of its transaction."""
+    """The same, of any number of offsets. With a `writer`: as a part of its transaction."""
     too_much = _count(request) > PARTITIONS_COMMITTED_MAX
     if writer is not None and state.offsets.count_of(writer.producer.producer_id) > PARTITIONS_COMMITTED_MAX:
         too_much = True
@@ -280,7 +280,7 @@ def _check_in_transaction(
 
 
 def _may_write(state: ShardState, writer: TransactionalWriter) -> bool:
-    """What comes behind the marker of its transaction nobody would ever end."""
+    """False where its transaction has had a marker since: what came behind that would never be ended."""
     verification = writer.verification
     return verification is None or state.journal.is_verified(writer.producer, verification)
 

@@ -41,14 +41,14 @@ def delete_offsets(
     """What an error leaves open: a part of the offsets may be gone by then."""
     response = OffsetDeleteResponse()
     for place, topic in enumerate(request.topics, 1):
-        told = OffsetDeleteResponseTopic(name=topic.name)
-        response.topics.append(told)
+        answered = OffsetDeleteResponseTopic(name=topic.name)
+        response.topics.append(answered)
         if place % PIECE == 0:
             yield
         for piece in pieces(topic.partitions):
             # Looked at again for each piece: somebody may have joined, or have subscribed.
             group = state.groups.get(request.group_id)
-            error = ErrorCode.NOT_COORDINATOR if state.is_over else _delete_piece(state, group, told, piece, now)
+            error = ErrorCode.NOT_COORDINATOR if state.is_over else _delete_piece(state, group, answered, piece, now)
             if error:
                 reply(OffsetDeleteResponse(error_code=error))
                 return
@@ -67,21 +67,21 @@ def _refusal(group: Group | None) -> ErrorCode:
 def _delete_piece(
     state: ShardState,
     group: Group | None,
-    told: OffsetDeleteResponseTopic,
+    answered: OffsetDeleteResponseTopic,
     piece: Sequence[OffsetDeleteRequestPartition],
     now: Now,
 ) -> ErrorCode:
     error = _refusal(group)
     if group is None or error:
         return error
-    code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed(told.name) else ErrorCode.NONE
+    code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed(answered.name) else ErrorCode.NONE
     if not code:
-        named = dict.fromkeys(GroupPartition(group.id, told.name, partition.partition_index) for partition in piece)
+        named = dict.fromkeys(GroupPartition(group.id, answered.name, partition.partition_index) for partition in piece)
         places = [place for place in named if _is_kept(state, place)]
         if error := remove_offsets(state, places, now, _not_told):
             return error
         state.counts.deletions += len(places)
-    told.partitions += [
+    answered.partitions += [
         OffsetDeleteResponsePartition(partition_index=partition.partition_index, error_code=code) for partition in piece
     ]
     return ErrorCode.NONE

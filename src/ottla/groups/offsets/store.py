@@ -31,9 +31,9 @@ class _Doubt:
     __slots__ = ("outdated", "transactions")
 
     def __init__(self) -> None:
-        #: That hold an offset of it. None any more: a tombstone came, and what they hold is void.
+        #: How many hold an offset of it. 0 also behind a tombstone: what they hold is void then.
         self.transactions = 0
-        #: What was written up to this number has something newer behind it, which has taken effect.
+        #: What a transaction wrote under this number or a lower one is outdated: a newer offset has taken effect.
         self.outdated = 0
 
 

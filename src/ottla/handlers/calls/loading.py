@@ -1,7 +1,7 @@
 """The code of an API, imported by a worker when the API is first asked for.
 
 A broker starts without what it may never need. An import takes one to thirty milliseconds, though, and nobody else is
-to wait for that: whoever asks first waits alone, and all others are served meanwhile.
+to wait for that: the client that asks first waits alone, and all others are served meanwhile.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ottla.protocol.apis import api
 #: The rooms of the groups: 30 ms.
 _GROUPS: Final = "ottla.groups.coordinator"
 #: Those that ask them, and the controller's announcement of who coordinates.
-_ASK_GROUPS: Final = frozenset({4, 8, 9, 10, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69})
+ASK_GROUPS: Final = frozenset({4, 8, 9, 10, 11, 12, 13, 14, 15, 16, 25, 28, 42, 47, 68, 69})
 #: The rooms of transactions: 15 ms. And those that ask them.
 _TRANSACTIONS: Final = ("ottla.transactions.coordinator", "ottla.handlers.write_txn_markers")
-_ASK_TRANSACTIONS: Final = frozenset({4, 10, 22, 24, 25, 26, 65, 66})
+ASK_TRANSACTIONS: Final = frozenset({4, 10, 22, 24, 25, 26, 65, 66})
 #: Of regular expressions in groups: a native library that few brokers ever need.
 EXPRESSIONS: Final = "re2"
 
@@ -42,9 +42,9 @@ def load_api(key: int) -> None:
         if message.HAS_ARRAYS:
             import_module(f"{message.__module__}_steps")
     import_module(f"ottla.handlers.{ROUTES[key].module}")
-    if key in _ASK_GROUPS:
+    if key in ASK_GROUPS:
         import_module(_GROUPS)
-    if key in _ASK_TRANSACTIONS:
+    if key in ASK_TRANSACTIONS:
         for name in _TRANSACTIONS:
             import_module(name)
     _LOADED.add(key)

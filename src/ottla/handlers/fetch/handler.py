@@ -24,7 +24,7 @@ from ottla.handlers.fetch.memo import FetchMemo, remember
 from ottla.handlers.fetch.reading import READ_COMMITTED, READ_UNCOMMITTED, CheckedReader, FetchReader, PartitionRead
 from ottla.handlers.fetch.room import COPIED_A_ROUND_MAX, COPIED_BYTES_MAX, Room, UntakenAnswers, may_hold_files
 from ottla.handlers.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Session, Sessions
-from ottla.handlers.fetch.settling import Settling
+from ottla.handlers.fetch.settling import FetchSettling
 from ottla.handlers.fetch.waiting import FetchWait
 from ottla.handlers.fetch.watched import WatchedPartitions
 from ottla.handlers.routes import FETCH, HOT
@@ -75,7 +75,7 @@ class FetchHandler(Participant):
         #: Memos are void once its number is another.
         self._policy = services.policy
         self._lanes = FetchLanes(services.policy)
-        self.settle = Settling(services, self._answer, self.end).settle
+        self.settle = FetchSettling(services, self._answer, self.end).settle
         self._times = services.metrics.times_of("Fetch")
         #: Of requests that are like the last one of their follower.
         self.followers = FollowerFetches(self, self._sessions)

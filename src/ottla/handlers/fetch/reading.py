@@ -25,7 +25,7 @@ from ottla.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.steps import Steps
 from ottla.storage.errors import OffsetOutsideLog, StorageFault
 from ottla.storage.log.cold_reads import (
-    Missing,
+    MissingRead,
     is_warm,
     lacks_producers,
     missing_aborted,
@@ -88,7 +88,7 @@ class PartitionRead:
         #: Whether the log could not be looked into, since something of it is not in memory: there is no slice then.
         self.lacks = False
         #: What a worker is to read for that; None where others of this fetch come first, or nothing has helped.
-        self.missing: Missing | None = None
+        self.missing: MissingRead | None = None
         #: The slice's file, while it is held open.
         self._kept: File | None = None
         #: Whether the slice's bytes are copied into the answer, and these bytes.
@@ -199,7 +199,7 @@ class FetchReader:
         #: Of a follower's session.
         self.beat: Beat | None = None
 
-    def were_read(self, missing: Iterable[Missing]) -> None:
+    def were_read(self, missing: Iterable[MissingRead]) -> None:
         """Workers have read these, or could not."""
         self._unreadable = {each.log: each.fault for each in missing if each.fault is not None}
 
@@ -338,7 +338,7 @@ class FetchReader:
                 return
             read.aborted = log.aborted_in(asked.fetch_offset, read.slice, read.last_stable_offset)
 
-    def _lacks(self, read: PartitionRead, missing: Missing | None) -> bool:
+    def _lacks(self, read: PartitionRead, missing: MissingRead | None) -> bool:
         """Whether it has no records to give, since workers are to read something first."""
         read.lacks = missing is not None
         if read.lacks and not self.gives_up and self._cold_left:

@@ -13,10 +13,10 @@ from ottla.handlers.calls.call import Services
 from ottla.handlers.calls.peer import Peer
 from ottla.handlers.fetch.reading import PartitionRead
 from ottla.handlers.fetch.waiting import FetchWait
-from ottla.storage.log.cold_reads import Missing, Warming
+from ottla.storage.log.cold_reads import MissingRead, Warming
 
 
-class Settling:
+class FetchSettling:
     def __init__(
         self,
         services: Services,
@@ -63,7 +63,7 @@ class Settling:
             wait.began_ms = self._services.round.began_ms
         wait.peer.answer_later(None)
 
-    def _read_cold(self, wait: FetchWait, missing: Sequence[Missing]) -> None:
+    def _read_cold(self, wait: FetchWait, missing: Sequence[MissingRead]) -> None:
         """Has workers read where the logs' records lie; then it is looked at again."""
         self._wait_for_workers(wait)
 

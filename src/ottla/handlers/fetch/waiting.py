@@ -10,7 +10,7 @@ from ottla.handlers.fetch.reading import FetchReader, PartitionRead
 from ottla.handlers.fetch.sessions import NO_SESSION
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.hot.fetch import FetchRequest
-from ottla.storage.log.cold_reads import Missing
+from ottla.storage.log.cold_reads import MissingRead
 
 if TYPE_CHECKING:
     from ottla.handlers.calls.peer import Peer
@@ -121,14 +121,14 @@ class FetchWait:
     def expire(self, now_ms: int) -> None:
         self.answer_now()
 
-    def cold_was_read(self, missing: Sequence[Missing]) -> None:
+    def cold_was_read(self, missing: Sequence[MissingRead]) -> None:
         """Workers have read for it what its logs lacked, if they could. A log may have changed meanwhile, or have been
         asked for something else by others."""
         self.reads_left -= 1
         self.reader.gives_up = self.reads_left == 0
         self.reader.were_read(missing)
 
-    def go_on_warm(self, missing: Sequence[Missing]) -> None:
+    def go_on_warm(self, missing: Sequence[MissingRead]) -> None:
         self.cold_was_read(missing)
         if not self.first_try():
             self.answer_now()

@@ -67,7 +67,7 @@ class Commit:
 
     @property
     def for_streams(self) -> tuple[TableFile, ...]:
-        """New rows, to whoever reads the table as a stream. What a backfill replaces is none of its business."""
+        """New rows, to a flow that reads the table as a stream. What a backfill replaces is none of its business."""
         if self.kind not in {"append", "upsert"}:
             return ()
         return self.added if self.changes is None else self.changes
@@ -78,13 +78,13 @@ class Commit:
     @classmethod
     def parsed(cls, text: bytes, where: str) -> Self:
         with _explained(where):
-            told = _known(text, where)
-            changes = told.get("changes")
+            fields = _known(text, where)
+            changes = fields.get("changes")
             return cls(
                 **{
-                    **told,
-                    "added": _files(told["added"]),
-                    "removed": tuple(told["removed"]),
+                    **fields,
+                    "added": _files(fields["added"]),
+                    "removed": tuple(fields["removed"]),
                     "changes": None if changes is None else _files(changes),
                 }
             )
@@ -125,14 +125,14 @@ class TableState:
         )
 
     def as_json(self) -> dict[str, Any]:
-        told = asdict(self)
-        return {"format": VERSION_OF_FORMAT, **told, "files": list(told["files"].values())}
+        fields = asdict(self)
+        return {"format": VERSION_OF_FORMAT, **fields, "files": list(fields["files"].values())}
 
     @classmethod
     def parsed(cls, text: bytes, where: str) -> Self:
         with _explained(where):
-            told = _known(text, where)
-            return cls(**{**told, "files": {file.path: file for file in _files(told["files"])}})
+            fields = _known(text, where)
+            return cls(**{**fields, "files": {file.path: file for file in _files(fields["files"])}})
 
 
 class TableLog:
@@ -273,15 +273,15 @@ def sync_folder(folder: str) -> None:
 
 
 def _known(text: bytes, where: str) -> dict[str, Any]:
-    told = json.loads(text)
-    version = told.pop("format")
+    fields = json.loads(text)
+    version = fields.pop("format")
     if version != VERSION_OF_FORMAT:
         raise BadState(f"{where} is of format {version!r}: a newer version of Ottla wrote it, which must read it")
-    return dict(told)
+    return dict(fields)
 
 
-def _files(told: list[Mapping[str, Any]]) -> tuple[TableFile, ...]:
-    return tuple(TableFile(**one) for one in told)
+def _files(listed: list[Mapping[str, Any]]) -> tuple[TableFile, ...]:
+    return tuple(TableFile(**one) for one in listed)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from ottla.pipeline.tables.log import LOG, TableLog, TableState, at_version
 
 #: Of tables that take in changes: the key was deleted. Rows that say so are left out when the table is read.
 DELETED = "__DELETED"
-#: Of SCD 1: what says which of two changes is the later. For who writes the table.
+#: Of SCD 1: what says which of two changes is the later. For the flow that writes the table.
 SEQUENCE = "__SEQUENCE"
 
 

@@ -10,7 +10,7 @@ from random import Random
 
 from ottla.ports.clock import Clock
 from ottla.ports.disk import File
-from ottla.ports.memory.faults import DESCRIPTOR, Fault, Faults
+from ottla.ports.memory.faults import DESCRIPTOR, DiskFaults, Fault
 from ottla.ports.memory.file import MemoryFile
 from ottla.ports.memory.inode import Inode
 from ottla.ports.memory.namespace import DirectoryNode, Namespace, parts, problem
@@ -23,7 +23,7 @@ class Medium:
 
     def __init__(self, capacity_bytes: int) -> None:
         self.names = Namespace()
-        self.faults = Faults()
+        self.faults = DiskFaults()
         self.capacity_bytes = capacity_bytes
         self.used_bytes = 0
         self.locked: set[Inode] = set()
@@ -59,7 +59,7 @@ class MemoryDisk:
         return self._medium.faults.operations
 
     @property
-    def faults(self) -> Faults:
+    def faults(self) -> DiskFaults:
         """The machine's, in all its lives."""
         return self._medium.faults
 

@@ -28,7 +28,7 @@ class Fault:
     times: int | None
 
 
-class Faults:
+class DiskFaults:
     """Asked before every operation."""
 
     __slots__ = ("_crash_at", "_faults", "down", "operations")

@@ -80,7 +80,7 @@ class Pipe:
         fabric = self.link.fabric
         loop, now = fabric.loop, fabric.loop.time()
         self._last_arrival = max(self._last_arrival, now + self.link.delay()) + self.link.passage(len(piece or b""))
-        # In nobody's context: what is on the way arrives whatever becomes of who has sent it.
+        # In nobody's context: what is on the way arrives whatever becomes of its sender.
         if self._last_arrival <= now:
             loop.call_soon(self._one_is_due, context=fabric.context)
         else:

@@ -33,7 +33,7 @@ class FollowerSession:
         self.epoch = FULL
         #: What the leader was last asked, with the request that is under way.
         self.known: dict[Key, AskedRow] = {}
-        #: Of these the leader takes something for told that was not taken over.
+        #: Of these the leader has answered something that was not taken over, and will not answer it again.
         self.untaken: dict[Key, None] = {}
 
     def take(self, keys: Iterable[Key], row_of: Callable[[Key], AskedRow | None]) -> tuple[Rows, Forgotten]:
@@ -52,7 +52,7 @@ class FollowerSession:
         return rows, forgotten
 
     def has_missed(self, row_of: Callable[[Key], AskedRow | None]) -> bool:
-        """Whether the leader takes something for told that was not taken over, of a partition still asked for.
+        """Whether something that the leader answers once was not taken over, of a partition still asked for.
 
         One that is not asked for now leaves the session with the next request, and is all new when it comes back.
         """

@@ -76,7 +76,7 @@ class TakenAnswer:
             yield
 
     def _left(self, row: AnswerRow) -> None:
-        """It is not taken over. An error and an end of what logs have in common are said again by themselves."""
+        """It is not taken over. But for errors, and for where logs part, the leader does not say it again."""
         if row.error == ErrorCode.NONE and row.diverging is None:
             key = (row.topic, row.partition)
             self._session.untaken[key] = None

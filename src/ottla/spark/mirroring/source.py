@@ -40,7 +40,7 @@ def chosen_flow(properties: Mapping[str, str], name: str | None) -> FlowSettings
 
 
 @dataclass(frozen=True)
-class Piece(InputPartition):  # type: ignore[misc]  # pyspark's annotations are not read
+class TaskRanges(InputPartition):  # type: ignore[misc]  # pyspark's annotations are not read
     """What a task copies: partitions, each as far as an offset."""
 
     ends: tuple[tuple[TopicPartition, int], ...]
@@ -103,7 +103,7 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             for number, offset in numbers.items()
             if start.get(topic, {}).get(number) != offset
         ]
-        return [Piece(tuple(moved[first :: self._tasks])) for first in range(min(self._tasks, len(moved)))]
+        return [TaskRanges(tuple(moved[first :: self._tasks])) for first in range(min(self._tasks, len(moved)))]
 
     def stop(self) -> None:
         if self._planner is not None:
@@ -112,7 +112,7 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     # Copying, in tasks
 
     def read(self, partition: InputPartition | None) -> Iterator[tuple[Any, ...]]:
-        if not isinstance(partition, Piece):  # Spark makes a task of nothing where there is no piece
+        if not isinstance(partition, TaskRanges):  # Spark makes a task of nothing where there is no piece
             return
         for one in asyncio.run(_copied(self._settings, dict(partition.ends))):
             yield *one.partition, one.copied, one.end, one.records, one.bytes, one.stopped

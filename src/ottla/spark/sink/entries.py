@@ -27,7 +27,7 @@ _VALUE_BYTES_MAX: Final = 1_000_000
 
 
 class RecordPlace(NamedTuple):
-    """Where one record of a task is, by which its log tells whether the task was committed."""
+    """Where one record of a task is, by which its log shows whether the task was committed."""
 
     topic: str
     partition: int
@@ -48,15 +48,15 @@ class LedgerTask:
     place: RecordPlace | None = None
 
     def plain(self) -> list[Any]:
-        told: list[Any] = [self.task, self.rows, self.checksum]
+        fields: list[Any] = [self.task, self.rows, self.checksum]
         if self.transaction is not None:
-            told += [list(self.transaction), None if self.place is None else list(self.place)]
-        return told
+            fields += [list(self.transaction), None if self.place is None else list(self.place)]
+        return fields
 
     @classmethod
-    def parsed(cls, told: Any) -> Self:
+    def parsed(cls, fields: Any) -> Self:
         """Raises ValueError or TypeError."""
-        task, rows, checksum, *more = told
+        task, rows, checksum, *more = fields
         _check_numbers(task, rows, checksum)
         if not more:
             return cls(task=task, rows=rows, checksum=checksum)
@@ -117,9 +117,9 @@ class LedgerEntry:
     def parsed(cls, value: bytes) -> Self:
         """Raises LedgerFault for what this version did not write: to take it for nothing would write rows twice."""
         try:
-            told = json.loads(value)
-            version, state, rows = told["version"], told["state"], told.get("rows", 0)
-            query_id, batch, tasks = told["query"], told["batch"], told.get("tasks", [])
+            fields = json.loads(value)
+            version, state, rows = fields["version"], fields["state"], fields.get("rows", 0)
+            query_id, batch, tasks = fields["query"], fields["batch"], fields.get("tasks", [])
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise LedgerFault(f"{LEDGER_TOPIC} has a record that is none of the ledger's: {value[:200]!r}") from error
         try:

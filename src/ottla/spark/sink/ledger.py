@@ -113,7 +113,7 @@ class Ledger:
     async def fence(self, transactional_id: str) -> Producer:
         """What has fenced here before, with this id, writes nothing any more: what it was writing is done or undone.
 
-        Once for a process: who is fenced by a younger one stays so.
+        Once for a process: a driver that is fenced by a younger one stays so.
         """
         if self._driver is None:
             driver = Producer(

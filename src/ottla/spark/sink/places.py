@@ -1,4 +1,4 @@
-"""Of which partition, query and micro-batch a task is, as Spark tells its Python workers."""
+"""Of which partition, query and micro-batch a task is, as Spark has it for its Python workers."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceReader
 
 from ottla.spark.source.columns import columns_in
 from ottla.spark.source.planning import batch_splits
-from ottla.spark.source.pushdown import Pushed, pushed_of
+from ottla.spark.source.pushdown import PushedBounds, pushed_of
 from ottla.spark.source.settings import SourceSettings, source_settings
 from ottla.spark.source.splits import Split
 from ottla.spark.source.tasks import read_split
@@ -19,7 +19,7 @@ from ottla.spark.source.tasks import read_split
 class BatchReader(DataSourceReader):  # type: ignore[misc]  # pyspark's annotations are not read
     def __init__(self, settings: SourceSettings) -> None:
         self._settings = settings
-        self._pushed: Pushed | None = None
+        self._pushed: PushedBounds | None = None
 
     def partitions(self) -> list[Split]:
         return batch_splits(self._settings, self._pushed)

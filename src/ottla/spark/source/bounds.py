@@ -101,7 +101,7 @@ class Offsets:
             if given < 0:
                 offsets[tp] = there.earliest if given == EARLIEST_OFFSET else there.latest
             elif not positions.same_topic(tp.topic, ids[tp.topic]):
-                loss.told(f"topic {tp.topic} was deleted and made again since {bound.option} was written")
+                loss.report(f"topic {tp.topic} was deleted and made again since {bound.option} was written")
                 offsets[tp] = there.earliest
             else:
                 offsets[tp] = within(tp, given, there, loss)

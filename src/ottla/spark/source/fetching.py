@@ -26,7 +26,7 @@ _LEADER_EPOCHS: Final = 9
 _RACKS: Final = 11
 
 
-class Fetched(NamedTuple):
+class FetchedStretch(NamedTuple):
     """Whole batches, as they came."""
 
     #: What lies before and from `until` on is not wanted.
@@ -116,15 +116,17 @@ class PartitionFetches:
         answer = await connection.ask(request, FetchResponse, timeout_ms=timeout_ms, at_most=version)
         if answer.error_code:
             raise error_of(answer.error_code, about=str(tp))
-        told = next((one for of in answer.responses for one in of.partitions), None)
-        if told is None:
+        answered = next((one for of in answer.responses for one in of.partitions), None)
+        if answered is None:
             raise NotLeaderOrFollower(f"{tp}: broker {leader.leader} answered nothing")
-        if told.error_code:
-            if told.current_leader.leader_id >= 0:
+        if answered.error_code:
+            if answered.current_leader.leader_id >= 0:
                 nodes = [Node(one.node_id, one.host, one.port, one.rack) for one in answer.node_endpoints]
-                cluster.learn_leader(*tp, told.current_leader.leader_id, told.current_leader.leader_epoch, nodes)
-            raise error_of(told.error_code, about=str(tp))
-        return told
+                cluster.learn_leader(
+                    *tp, answered.current_leader.leader_id, answered.current_leader.leader_epoch, nodes
+                )
+            raise error_of(answered.error_code, about=str(tp))
+        return answered
 
     def _is_another(self, cluster: Cluster) -> bool:
         """Whether the topic that has the name now is another than was planned."""

@@ -18,15 +18,15 @@ _GO_ON: Final = "set failOnDataLoss to false to read on with what is there"
 
 
 class LossPolicy:
-    """`failOnDataLoss`, told of each loss."""
+    """`failOnDataLoss`: what each loss leads to."""
 
     def __init__(self, *, fail: bool) -> None:
         self.fail = fail
 
     def lost(self, tp: TopicPartition, first: int, until: int, why: str) -> None:
-        self.told(f"{span(tp, first, until)} can no longer be read: {why}")
+        self.report(f"{span(tp, first, until)} can no longer be read: {why}")
 
-    def told(self, what: str) -> None:
+    def report(self, what: str) -> None:
         if self.fail:
             raise DataLost(f"{what} ({_GO_ON})")
         _LOG.warning("data is lost, and failOnDataLoss is false: reading goes on with what is there", lost=what)

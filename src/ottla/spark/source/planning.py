@@ -7,18 +7,18 @@ from ottla.spark.options import OptionError
 from ottla.spark.source.bounds import Offsets
 from ottla.spark.source.links import link
 from ottla.spark.source.loss import LossPolicy
-from ottla.spark.source.pushdown import Pushed
+from ottla.spark.source.pushdown import PushedBounds
 from ottla.spark.source.settings import Bound, SourceSettings
 from ottla.spark.source.splits import Split, planned
 from ottla.spark.source.topics import find_partitions
 
 
-def batch_splits(settings: SourceSettings, pushed: Pushed | None = None) -> list[Split]:
+def batch_splits(settings: SourceSettings, pushed: PushedBounds | None = None) -> list[Split]:
     """From now on fixed: what comes later is not read, and what is missing is a loss."""
     return link(settings.client).run(lambda cluster: _planned(cluster, settings, pushed))
 
 
-async def _planned(cluster: Cluster, settings: SourceSettings, pushed: Pushed | None) -> list[Split]:
+async def _planned(cluster: Cluster, settings: SourceSettings, pushed: PushedBounds | None) -> list[Split]:
     found = await find_partitions(cluster, settings.subscription)
     found.check_whole()
     offsets = Offsets(cluster, settings.consumer())

@@ -20,7 +20,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _US_A_MS: Final = 1000
 
 
-class Pushed(NamedTuple):
+class PushedBounds(NamedTuple):
     """What the filters leave: both bounds of numbers are themselves in it; None where there is no bound."""
 
     partition_min: int | None = None
@@ -53,9 +53,9 @@ class Pushed(NamedTuple):
         return first, until
 
 
-def pushed_of(filters: Iterable[Any]) -> Pushed:
+def pushed_of(filters: Iterable[Any]) -> PushedBounds:
     """What can be used of filters that all must hold."""
-    found = Pushed()
+    found = PushedBounds()
     for one in filters:
         name = ".".join(getattr(one, "attribute", ()))
         if name == PARTITION and isinstance(one, datasource.In):
@@ -89,7 +89,7 @@ def _bounds(one: Any, number: Any) -> tuple[int | None, int | None]:
     return None, None
 
 
-def _tightened(found: Pushed, name: str, low: int | None, high: int | None) -> Pushed:
+def _tightened(found: PushedBounds, name: str, low: int | None, high: int | None) -> PushedBounds:
     if name == PARTITION:
         return found._replace(
             partition_min=_later(found.partition_min, low), partition_max=_sooner(found.partition_max, high)

@@ -34,7 +34,7 @@ from ottla.records.batch import iterate
 from ottla.records.errors import RecordError
 from ottla.spark.source.bounds import Offsets
 from ottla.spark.source.errors import ReadFailed
-from ottla.spark.source.fetching import Fetched, PartitionFetches
+from ottla.spark.source.fetching import FetchedStretch, PartitionFetches
 from ottla.spark.source.links import Link
 from ottla.spark.source.loss import LossPolicy
 from ottla.spark.source.settings import POLL_TIMEOUT
@@ -48,10 +48,10 @@ _NOT_THERE: Final = frozenset(
 )
 
 
-class Pending(Protocol):
+class PendingStretch(Protocol):
     """What will be there when it is asked for."""
 
-    def result(self) -> Fetched | None: ...
+    def result(self) -> FetchedStretch | None: ...
 
     def cancel(self) -> object: ...
 
@@ -61,7 +61,7 @@ class FileReading(Protocol):
 
     def covers(self, offset: int) -> bool: ...
 
-    def read(self, offset: int) -> Fetched | None:
+    def read(self, offset: int) -> FetchedStretch | None:
         """None where the leader is to be asked. What was read before is overwritten."""
         ...
 
@@ -75,12 +75,12 @@ class FileReading(Protocol):
 class _FromFile:
     """Read when it is asked for: what is there then is decoded before the next is read."""
 
-    def __init__(self, files: FileReading, offset: int, ask: Callable[[int], Pending]) -> None:
+    def __init__(self, files: FileReading, offset: int, ask: Callable[[int], PendingStretch]) -> None:
         self._files = files
         self._offset = offset
         self._ask = ask
 
-    def result(self) -> Fetched | None:
+    def result(self) -> FetchedStretch | None:
         found = self._files.read(self._offset)
         return self._ask(self._offset).result() if found is None else found
 
@@ -115,7 +115,7 @@ class RangeReader:
     def batches(self) -> Iterator[Any]:
         """Arrow batches with every record of the split that there is."""
         until = self._split.until
-        pending: Pending | None = self._begin(self._split.first)
+        pending: PendingStretch | None = self._begin(self._split.first)
         try:
             while pending is not None:
                 fetched = pending.result()
@@ -133,17 +133,17 @@ class RangeReader:
             if self._files is not None:
                 self._files.close()
 
-    def _begin(self, offset: int) -> Pending:
+    def _begin(self, offset: int) -> PendingStretch:
         if self._files is not None and self._files.covers(offset):
             return _FromFile(self._files, offset, self._asked)
         return self._asked(offset)
 
-    def _asked(self, offset: int) -> Future[Fetched | None]:
+    def _asked(self, offset: int) -> Future[FetchedStretch | None]:
         return self._link.begin(lambda cluster: self._fetched(cluster, offset))
 
     # In the task's thread
 
-    def _decoded(self, fetched: Fetched) -> Generator[Any, None, int | None]:
+    def _decoded(self, fetched: FetchedStretch) -> Generator[Any, None, int | None]:
         """Gives out the Arrow batches; the offset to ask the leader for, where a file has damage there."""
         bounds = ReadBounds(first=fetched.first, until=fetched.until, check_crcs=self._settings.check_crcs)
         decoder = Decoder(*self._tp, self._columns, bounds)
@@ -168,7 +168,7 @@ class RangeReader:
 
     # In the link's thread
 
-    async def _fetched(self, cluster: Cluster, offset: int) -> Fetched | None:
+    async def _fetched(self, cluster: Cluster, offset: int) -> FetchedStretch | None:
         """The batches from an offset on, asked for until they come; None where nothing is left of the split."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._patience_ms / 1000
@@ -177,8 +177,8 @@ class RangeReader:
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
-                    told = await self._fetches.answer(cluster, offset)
-                    fetched = self._whole_batches(told, offset)
+                    answered = await self._fetches.answer(cluster, offset)
+                    fetched = self._whole_batches(answered, offset)
                 if fetched is not None:
                     return fetched
                 last, not_there = None, 0
@@ -207,9 +207,9 @@ class RangeReader:
             if last is not None:
                 await asyncio.sleep(self._backoff.pause_ms(failures) / 1000)
 
-    def _whole_batches(self, told: PartitionData, offset: int) -> Fetched | None:
+    def _whole_batches(self, answered: PartitionData, offset: int) -> FetchedStretch | None:
         """None where nothing came, for now."""
-        records = told.records
+        records = answered.records
         if records is None or not len(records):
             return None
         end, last = 0, None
@@ -227,8 +227,8 @@ class RangeReader:
             raise ReadFailed(f"{self._tp}: what came at offset {offset} is no batch: {fault}") from fault
         aborted = None
         if self._fetches.isolation == READ_COMMITTED:
-            aborted = [(one.first_offset, one.producer_id) for one in told.aborted_transactions or ()]
-        return Fetched(offset, self._split.until, records, end, max(offset + 1, last.next_offset), aborted)
+            aborted = [(one.first_offset, one.producer_id) for one in answered.aborted_transactions or ()]
+        return FetchedStretch(offset, self._split.until, records, end, max(offset + 1, last.next_offset), aborted)
 
     # What is not there any more
 

@@ -142,7 +142,7 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
         """Where reading goes on: where it stands; at the first offset of what is new. What is gone is a loss."""
         for tp, offset in known.offsets.items():
             if tp not in ends and (self._target is None or tp not in found.partitions):
-                self._loss.told(
+                self._loss.report(
                     f"{tp} is no longer there, or no longer subscribed to: it was read up to offset {offset}"
                 )
         starts: dict[TopicPartition, int] = {}
@@ -151,7 +151,7 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
                 continue
             offset = known.offsets[tp]
             if not known.same_topic(tp.topic, found.ids[tp.topic]):
-                self._loss.told(f"topic {tp.topic} was deleted and made again: {tp} was read up to offset {offset}")
+                self._loss.report(f"topic {tp.topic} was deleted and made again: {tp} was read up to offset {offset}")
             elif offset > end and self._target is None:
                 self._loss.lost(tp, end, offset, f"the log ends at offset {end} now")
                 starts[tp] = end
@@ -184,7 +184,7 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
             if error.retriable and error.code.name != "UNKNOWN_TOPIC_OR_PARTITION":
                 raise
             names = ", ".join(str(tp) for tp in new)
-            self._loss.told(f"of {names} nothing can be read any more: {error}")
+            self._loss.report(f"of {names} nothing can be read any more: {error}")
             return {tp: after.offsets[tp] for tp in new}
 
     # Reading, in tasks

@@ -24,7 +24,7 @@ from ottla.storage.cleaner.key_map import KeyMap
 from ottla.storage.cleaner.source import FoundBatch, check_count, payload_of
 from ottla.storage.cleaner.survivors import Survivors
 from ottla.storage.cleaner.transactions import Transactions
-from ottla.storage.cleaner.unreadable import Unreadable
+from ottla.storage.cleaner.unreadable import UnreadableBatches
 
 
 class KeptBatch(NamedTuple):
@@ -47,7 +47,12 @@ class BatchFilter:
     )
 
     def __init__(
-        self, job: PassJob, keys: KeyMap, survivors: Survivors, transactions: Transactions, unreadable: Unreadable
+        self,
+        job: PassJob,
+        keys: KeyMap,
+        survivors: Survivors,
+        transactions: Transactions,
+        unreadable: UnreadableBatches,
     ) -> None:
         self._unreadable = unreadable
         self._keys = keys

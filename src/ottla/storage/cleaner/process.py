@@ -20,14 +20,14 @@ from typing import Final
 from ottla.ports.real.disk import RealDisk
 from ottla.storage.cleaner.faults import PassInterrupted
 from ottla.storage.cleaner.job import CleanedSegment, PassIndex, PassJob
-from ottla.storage.cleaner.work import Work
+from ottla.storage.cleaner.work import CleaningPass
 
 #: The process that answers requests comes first.
 _NICENESS: Final = 10
 _LOOK_S: Final = 0.5
 
 #: The pass that this process is at, by its log's folder; one at most.
-_at_work: Final[dict[str, Work]] = {}
+_at_work: Final[dict[str, CleaningPass]] = {}
 
 
 def index(job: PassJob, broker_pid: int) -> PassIndex:
@@ -52,7 +52,7 @@ def index(job: PassJob, broker_pid: int) -> PassIndex:
         check()
         throttle(size)
 
-    work = Work(job, RealDisk(), pace)
+    work = CleaningPass(job, RealDisk(), pace)
     with in_short_slices():
         found = work.index()
     if found.groups:

@@ -20,7 +20,7 @@ from ottla.storage.cleaner.faults import CannotClean, PassInterrupted
 from ottla.storage.cleaner.job import CleanedSegment, LastWrittenBatch, Part, PassIndex, PassJob, PassLimits
 from ottla.storage.cleaner.source import Pace
 from ottla.storage.cleaner.swap import Stage, Swap
-from ottla.storage.cleaner.work import Work
+from ottla.storage.cleaner.work import CleaningPass
 from ottla.storage.errors import FaultKind, StorageFault
 from ottla.storage.log.cold_reads import MissingAborted
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
@@ -108,10 +108,10 @@ class ThreadWorker:
     def __init__(self, disk: Disk, pace: Pace = lambda _: None) -> None:
         self._disk = disk
         self._pace = pace
-        self._work: Work | None = None
+        self._work: CleaningPass | None = None
 
     def index(self, job: PassJob) -> Step:
-        self._work = work = Work(job, self._disk, self._pace)
+        self._work = work = CleaningPass(job, self._disk, self._pace)
         return OnThread(work.index)
 
     def clean(self, job: PassJob, number: int) -> Step:

@@ -4,7 +4,7 @@
 
 A start after a crash removes `.cleaned`, and completes `.swap` once an old segment lost its name: it removes the old
 ones in the cleaned one's range and gives it their first one's name. So `.swap` must be certain before an old one goes,
-or both could be lost; and the old ones must be gone for certain before `.swap` goes, or nothing would tell that one
+or both could be lost; and the old ones must be gone for certain before `.swap` goes, or nothing would show that one
 which came back is old. The loop changes what is in memory; names and syncs are a worker's. What it is doing stands in
 `log.swap` from the first rename on.
 """
@@ -137,7 +137,7 @@ class Swap:
         self._log.end_swap(self)
 
     def _renaming(self, suffix: str) -> DiskSteps[None]:
-        """Whoever opens one of its files meanwhile looks under both names."""
+        """A reader that opens one of its files meanwhile looks under both names."""
         new, directory = self._new, self._log.directory
         names = [
             (new.path(kind), f"{directory}/{format_segment_file(new.base_offset, kind, suffix)}")

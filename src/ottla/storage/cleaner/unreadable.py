@@ -15,7 +15,7 @@ from ottla.records.errors import RecordError
 NOTED_MAX: Final = 10_000
 
 
-class Unreadable:
+class UnreadableBatches:
     __slots__ = ("_faults", "first")
 
     def __init__(self) -> None:

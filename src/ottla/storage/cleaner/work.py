@@ -27,12 +27,12 @@ from ottla.storage.cleaner.output import SegmentOutput, remove_unfinished
 from ottla.storage.cleaner.source import FoundBatch, Pace, batches, payload_of
 from ottla.storage.cleaner.survivors import Survivors, bytes_for
 from ottla.storage.cleaner.transactions import Transactions
-from ottla.storage.cleaner.unreadable import Unreadable
+from ottla.storage.cleaner.unreadable import UnreadableBatches
 from ottla.storage.errors import BadBatch
 from ottla.storage.formats.names import INDEX, LOG, TIME_INDEX, format_segment_file
 
 
-class Work:
+class CleaningPass:
     """One pass over one log. `index` comes first, then `clean` for each group in order."""
 
     __slots__ = (
@@ -57,7 +57,7 @@ class Work:
         #: Behind the last offset that the key map knows of.
         self._next_offset = job.first_dirty_offset
         self._transactions = Transactions(job.aborted)
-        self._unreadable = Unreadable()
+        self._unreadable = UnreadableBatches()
         self._filter: BatchFilter | None = None
         self._groups: list[list[Part]] = []
 

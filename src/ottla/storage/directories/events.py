@@ -54,7 +54,7 @@ class LogWarnings:
         else:
             self._held.append(message)
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Reports what was held, and holds nothing from now on."""
         held, self._held = self._held, None
         for message in held or ():

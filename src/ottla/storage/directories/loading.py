@@ -143,7 +143,7 @@ class Loading:
             self._install(directory, tp, opened)
 
     def _install(self, directory: LogDirectory, partition: TopicPartition, opened: OpenedFolder) -> None:
-        opened.warnings.tell()
+        opened.warnings.report()
         if opened.fault and directory.is_online:
             self._fail(directory, opened.fault)
         if not directory.is_online:
@@ -329,7 +329,7 @@ class Loading:
             self._remove_copy(directory, partition, name)
             return
         opened = self._open(directory, os.path.join(directory.path, name), partition, config)
-        opened.warnings.tell()
+        opened.warnings.report()
         if opened.fault:
             self._fail(directory, opened.fault)
         elif opened.is_roomless:

@@ -173,7 +173,7 @@ class CopyCreation:
         """Puts it into its directory's table, on the loop."""
         assert self.made is not None
         log, warnings = self.made
-        warnings.tell()
+        warnings.report()
         self.target.futures[self.replica.partition] = (self.name, log)
         return FutureLog(self.replica.partition, source, self.target, self.name, log)
 
@@ -224,7 +224,7 @@ class NameTaking:
         """What was opened under the name, on the loop."""
         log = self.taken
         assert log is not None
-        self._warnings.tell()
+        self._warnings.report()
         log.belongs_to(self._move.source.topic_id)
         assert (log.start_offset, log.end_offset) == (self._start_offset, self._end_offset)
         return log

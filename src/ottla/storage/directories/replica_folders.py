@@ -38,7 +38,7 @@ from ottla.storage.log.log import Log
 RefusedFolders = dict[TopicPartition, DirectoryError | StorageFault]
 
 
-class Deletion(NamedTuple):
+class FolderDeletion(NamedTuple):
     #: What is to be removed once the checkpoints have forgotten it.
     removals: list[FolderRemoval]
     refused: RefusedFolders
@@ -166,7 +166,7 @@ class ReplicaFolders(DirectoryTable):
             if not is_there or not directory.is_online:
                 directory.abandon(log)
                 continue
-            warnings.tell()
+            warnings.report()
             self._install(directory, log.tp, log)
             yield None
         for replica in replicas:
@@ -191,13 +191,13 @@ class ReplicaFolders(DirectoryTable):
 
     def delete_many(
         self, partitions: Sequence[TopicPartition], kind: FolderKind = FolderKind.DELETE
-    ) -> DiskSteps[Deletion]:
+    ) -> DiskSteps[FolderDeletion]:
         """Takes the partitions' names from their folders, durably; the files are there until the removals have run.
 
         With the copies of those that are being moved. Nothing to remove where one is not here. Checkpoints are to be
         written before the removals run: a folder that they know of and that is gone would be missed at the next start.
         """
-        deletion = Deletion([], {})
+        deletion = FolderDeletion([], {})
         for batch in pieces(partitions, FOLDERS_A_BATCH):
             going: dict[LogDirectory, list[tuple[TopicPartition, str, str]]] = defaultdict(list)
             for partition in batch:
@@ -232,7 +232,7 @@ class ReplicaFolders(DirectoryTable):
         return left
 
     def _give_up_names(
-        self, directory: LogDirectory, folders: Sequence[tuple[TopicPartition, str, str]], deletion: Deletion
+        self, directory: LogDirectory, folders: Sequence[tuple[TopicPartition, str, str]], deletion: FolderDeletion
     ) -> DiskSteps[None]:
         renaming = FolderRenaming(directory, [(name, gone) for _, name, gone in folders])
         try:

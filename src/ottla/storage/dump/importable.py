@@ -1,4 +1,4 @@
-"""The records of a partition's folder, to be produced again: whoever wrote the files, and in which format.
+"""The records of a partition's folder, to be produced again: of files that any broker has written, in any format.
 
 Files are gone through twice. The first time looks for damage, and for what readers must not see: transactions that were
 aborted, or that nobody ended. The second time gives the records, in the order of the log, without what only brokers

@@ -19,7 +19,7 @@ from ottla.storage.dump.log_file import (
     LogWalk,
     PassedOver,
     WalkedBatch,
-    Wanted,
+    WantedDetail,
     batch_entry,
     end_offset,
 )
@@ -58,7 +58,7 @@ def log_lines(disk: Disk, path: str, *, records: bool) -> Iterator[str | Finding
     file = disk.open_read_only(path)
     try:
         walk = LogWalk(file, path, end_offset(disk, path))
-        for found in walk.all_batches(Wanted(records=records, lines=True)):
+        for found in walk.all_batches(WantedDetail(records=records, lines=True)):
             if isinstance(found, PassedOver):
                 yield found.lines
                 continue

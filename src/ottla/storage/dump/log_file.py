@@ -42,7 +42,7 @@ from ottla.records.record import Record, decode_batch
 from ottla.records.sound_records import are_sound
 from ottla.storage.dump.entries import BatchEntry, Finding, MessageEntry, RecordEntry
 from ottla.storage.dump.old_messages import as_header, message_entry, message_records
-from ottla.storage.dump.rising_order import OUT_OF_LINE_MAX, Misplaced, RisingOrder
+from ottla.storage.dump.rising_order import OUT_OF_LINE_MAX, MisplacedValue, RisingOrder
 from ottla.storage.formats.names import LOG, parse_segment_file
 
 #: Read at once; also the step in which a large batch is summed.
@@ -74,7 +74,7 @@ class WalkedBatch(NamedTuple):
     is_valid: bool
 
 
-class Wanted(NamedTuple):
+class WantedDetail(NamedTuple):
     """What is made of batches that compiled code goes over."""
 
     #: Whether their records are looked into.
@@ -118,7 +118,7 @@ def check_log(disk: Disk, path: str, passed: Callable[[int], None], *, records: 
     file = disk.open_read_only(path)
     try:
         walk, at = LogWalk(file, path, end_offset(disk, path)), 0
-        for found in walk.all_batches(Wanted(records=records, lines=False)):
+        for found in walk.all_batches(WantedDetail(records=records, lines=False)):
             if isinstance(found, PassedOver):
                 passed(found.end - at)
                 at = found.end
@@ -205,7 +205,7 @@ class LogWalk:
             assert not isinstance(found, PassedOver)
             yield found
 
-    def all_batches(self, wanted: Wanted | None) -> Iterator[WalkedBatch | OldMessage | Finding | PassedOver]:
+    def all_batches(self, wanted: WantedDetail | None) -> Iterator[WalkedBatch | OldMessage | Finding | PassedOver]:
         """The same; and in the place of batches that compiled code went over, that it did, where that is wanted."""
         position, size = 0, self._size
         while position < size:
@@ -236,7 +236,7 @@ class LogWalk:
             yield WalkedBatch(position, header, self._checksum(position, length) == header.crc)
             position += length
 
-    def _pass_over(self, position: int, start: int, wanted: Wanted) -> PassedOver | None:
+    def _pass_over(self, position: int, start: int, wanted: WantedDetail) -> PassedOver | None:
         """The usual batches from `position` on, which is at `start` in the chunk; None where the next is not one."""
         offsets = self._offsets
         if (
@@ -392,7 +392,7 @@ class LogWalk:
         for one in self._epochs.end():
             yield self._misplaced("leader epoch", one)
 
-    def _misplaced(self, what: str, one: Misplaced) -> Finding:
+    def _misplaced(self, what: str, one: MisplacedValue) -> Finding:
         if one.before is None or one.value < one.due:
             message = f"{what} {one.value} stands where {one.due} or more is due"
         else:

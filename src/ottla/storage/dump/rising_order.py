@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 OUT_OF_LINE_MAX: Final = 8
 
 
-class Misplaced(NamedTuple):
+class MisplacedValue(NamedTuple):
     """A value out of line: where it stands in the file, and between which it would have to lie."""
 
     position: int
@@ -69,30 +69,30 @@ class RisingOrder:
         self._line.extend(last)
         self.due = due
 
-    def add(self, position: int, first: int, span: int) -> Iterator[Misplaced]:
+    def add(self, position: int, first: int, span: int) -> Iterator[MisplacedValue]:
         """Takes the next value; yields what turns out to be out of line, perhaps values before it."""
         if self.end_max is not None and first + span > self.end_max:
-            yield Misplaced(position, first, self.due, self.end_max)
+            yield MisplacedValue(position, first, self.due, self.end_max)
         elif first >= self.due:
             yield from self.end()
             self._accept(position, first, span)
         elif self._suspects and first < self._suspects[-1][1] + self._suspects[-1][2]:
-            yield Misplaced(position, first, self.due, None)
+            yield MisplacedValue(position, first, self.due, None)
         else:
             self._suspects.append((position, first, span, self.due))
             yield from self._weigh()
 
-    def end(self) -> Iterator[Misplaced]:
+    def end(self) -> Iterator[MisplacedValue]:
         """What is still in doubt is out of line: the values before it are more."""
         for position, first, _, due in self._suspects:
-            yield Misplaced(position, first, due, None)
+            yield MisplacedValue(position, first, due, None)
         self._suspects.clear()
 
     def _accept(self, position: int, first: int, span: int) -> None:
         self._line.append((position, first, span, self.due))
         self.due = first + span
 
-    def _weigh(self) -> Iterator[Misplaced]:
+    def _weigh(self) -> Iterator[MisplacedValue]:
         wrong = self._fewest_too_high()
         if wrong is None:
             yield from self.end()
@@ -101,7 +101,7 @@ class RisingOrder:
             blamed = [self._line.pop() for _ in range(wrong)][::-1]
             due, before = blamed[0][3], suspects[0][1]
             for position, first, _, _ in blamed:
-                yield Misplaced(position, first, due, before)
+                yield MisplacedValue(position, first, due, before)
             self.due = due
             for position, first, span, _ in suspects:
                 self._accept(position, first, span)

@@ -65,7 +65,7 @@ class FolderName(NamedTuple):
     unique: str
 
 
-class SegmentFile(NamedTuple):
+class SegmentFileName(NamedTuple):
     offset: int
     #: `.log`, `.index`, ...
     kind: str
@@ -109,12 +109,12 @@ def format_folder(partition: TopicPartition, kind: FolderKind = FolderKind.CURRE
     return topic + tail
 
 
-def parse_segment_file(name: str) -> SegmentFile | None:
+def parse_segment_file(name: str) -> SegmentFileName | None:
     """Offset, kind and work suffix of one of a partition's numbered files; None for any other name."""
     match = _SEGMENT.fullmatch(name)
     if match is None or (offset := int(match[1])) > _OFFSET_MAX:
         return None
-    return SegmentFile(offset, match[2], match[3])
+    return SegmentFileName(offset, match[2], match[3])
 
 
 def parse_first_segment_file(name: str) -> int | None:

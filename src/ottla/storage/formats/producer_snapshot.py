@@ -35,7 +35,7 @@ class ProducerEntry(NamedTuple):
     current_txn_first_offset: int
 
 
-class Encoder:
+class SnapshotEncoder:
     """Makes a snapshot's bytes piece by piece: the beginning is known last, since it has the sum of all."""
 
     __slots__ = ("_count", "_left", "_sum")
@@ -62,7 +62,7 @@ HEAD_SIZE: Final = HEAD.size + COUNT.size
 
 
 def encode(entries: Sequence[ProducerEntry]) -> bytes:
-    encoder = Encoder(len(entries))
+    encoder = SnapshotEncoder(len(entries))
     body = encoder.entries(entries)
     return encoder.head() + body
 

@@ -32,7 +32,7 @@ def is_warm(log: Log, found: Slice) -> bool:
     return file is None or file is log.active.open_file or not file.is_cold(found.size, found.position)
 
 
-class Missing(Protocol):
+class MissingRead(Protocol):
     """What a log has yet to read before it can answer without waiting for the disk."""
 
     @property
@@ -40,8 +40,9 @@ class Missing(Protocol):
 
     @property
     def fault(self) -> StorageFault | None:
-        """Why it could not be read, once it was taken: whoever wanted it answers that. None where the log was cut
-        meanwhile, or has lost the segment, which is no fault; a log that is given up has nothing to read any more."""
+        """Why it could not be read, once it was taken: the requests that wanted it are answered so. None where the log
+        was cut meanwhile, or has lost the segment, which is no fault; a log that is given up has nothing to read any
+        more."""
         ...
 
     def run(self) -> None:
@@ -218,7 +219,7 @@ class ColdReads:
         self._running: dict[Log, asyncio.Future[None]] = {}
         self._tasks: set[asyncio.Future[None]] = set()
 
-    def read(self, wanted: Sequence[Missing], then: Callable[[], None]) -> None:
+    def read(self, wanted: Sequence[MissingRead], then: Callable[[], None]) -> None:
         """`then` is called when the logs know all that is wanted, as far as it could be read."""
 
         def ended(task: asyncio.Future[None]) -> None:
@@ -231,7 +232,7 @@ class ColdReads:
         self._tasks.add(task)
         task.add_done_callback(ended)
 
-    async def _read(self, wanted: Sequence[Missing]) -> None:
+    async def _read(self, wanted: Sequence[MissingRead]) -> None:
         for each in wanted:
             while (running := self._running.get(each.log)) is not None:
                 await asyncio.wait([running])
@@ -294,7 +295,7 @@ class Warmth:
 class ColdPause:
     """Yielded by work in steps, which goes on when workers have read what is missing."""
 
-    def __init__(self, cold_reads: ColdReads, missing: Sequence[Missing]) -> None:
+    def __init__(self, cold_reads: ColdReads, missing: Sequence[MissingRead]) -> None:
         self._cold_reads = cold_reads
         self._missing = missing
 

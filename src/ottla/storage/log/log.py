@@ -275,12 +275,13 @@ class Log:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the oldest open transaction begins, or the log if that begins later; None where none is open."""
+        """Where the oldest open transaction begins, or the log if that begins later; None where none is open. For
+        tests: a leader asks `first_unstable`."""
         memory = self.producer_memory
         return None if memory.knows_of_none else self._within(memory.states.first_open())
 
     def first_unstable(self, high_watermark: int) -> int | None:
-        """The same with ended transactions counted as open until the high watermark has passed their markers."""
+        """Where the oldest transaction begins that is open, or whose marker the high watermark has not passed."""
         memory = self.producer_memory
         return None if memory.knows_of_none else self._within(memory.states.first_unstable(high_watermark))
 

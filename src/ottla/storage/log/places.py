@@ -172,14 +172,14 @@ class Places:
                 except DamagedIndex:
                     return segment  # where a worker looks, it is made anew
                 except (BadBatch, OSError, StorageFault):
-                    return None  # whoever reads meets it again, and says so
+                    return None  # the read meets it again, and says so
                 if place is not None:
                     self.remember(offset, (segment, place.position, place.size, place.next_offset))
                     return None
         return None
 
     def aborted_are(self, first: int, last_exclusive: int, found: list[tuple[int, int]]) -> None:
-        """A worker has looked for the aborted transactions of a range, for whoever asks for them next."""
+        """A worker has looked for the aborted transactions of a range, for the read that asks for them next."""
         self._aborted = (first, last_exclusive, found)
 
     def known_aborted(self, first: int, last_exclusive: int) -> list[tuple[int, int]] | None:

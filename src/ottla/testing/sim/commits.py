@@ -2,7 +2,7 @@
 
 A `CommitHistory` knows what may not be: a commit of a generation that was over when it was sent, and a position that an
 acknowledged commit had replaced. An `OwnershipHistory` knows of groups of the newer protocol (KIP-848) that two members
-may not have a partition at once, as far as their coordinator has told them.
+may not have a partition at once, as far as their coordinator has answered them.
 
 A coordinator that was replaced and has not heard of it answers with what it knew then, as Kafka's do: it stores nothing
 any more, and so acknowledges nothing, but it can be asked. `as_of` says from when such an answer is.
@@ -31,7 +31,7 @@ def _never(group: str, broker: int) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class SentCommit:
     member: str
     #: Or the member's epoch, in a group of the newer protocol.
     generation: int
@@ -42,15 +42,15 @@ class Commit:
     #: A member may commit in an epoch that it has left, where it has had the partition since then (KIP-1251).
     by_epoch: bool = False
 
-    def is_over(self, other: Commit) -> bool:
-        """Whether another commit, which was acknowledged before this one was sent, tells that it came too late."""
+    def is_over(self, other: SentCommit) -> bool:
+        """Whether another commit, which was acknowledged before this one was sent, shows that it came too late."""
         return other.generation > self.generation and not (self.by_epoch and other.member == self.member)
 
 
 class CommitHistory:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._commits: dict[tuple[str, TopicPartition], list[Commit]] = defaultdict(list)
+        self._commits: dict[tuple[str, TopicPartition], list[SentCommit]] = defaultdict(list)
         #: Positions that are on their way.
         self._sent: dict[tuple[str, TopicPartition], list[int]] = defaultdict(list)
         #: Those that members have entered.
@@ -72,7 +72,7 @@ class CommitHistory:
     def refused(self, group: str, tp: TopicPartition, position: int) -> None:
         self._sent[group, tp].remove(position)
 
-    def note(self, group: str, tp: TopicPartition, commit: Commit) -> None:
+    def note(self, group: str, tp: TopicPartition, commit: SentCommit) -> None:
         """Raises HistoryFault where a generation was acknowledged that was over when the commit was sent."""
         self._trace.say("commit", f"{group} {tp} {commit}")
         if commit.position in self._sent[group, tp]:
@@ -111,7 +111,7 @@ class Held(NamedTuple):
 
 
 class OwnershipHistory:
-    """Of groups of the newer protocol: who was told to have what."""
+    """Of groups of the newer protocol: which member was answered to have which partitions."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -121,7 +121,7 @@ class OwnershipHistory:
         #: How often a partition was given to a member.
         self.given = 0
 
-    def told(self, group: str, member: str, epoch: int, partitions: Collection[TopicPartition]) -> None:
+    def note_answer(self, group: str, member: str, epoch: int, partitions: Collection[TopicPartition]) -> None:
         """All that a member has after an answer. Raises HistoryFault where another one had some of it in that epoch."""
         for tp in partitions:
             known = self._by_epoch.setdefault((group, tp, epoch), member)

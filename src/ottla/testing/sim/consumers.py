@@ -2,7 +2,7 @@
 
 One request does it all: a heartbeat joins, says what the member has, and is answered with what it is to have. A
 partition that is to go to another member is given up first, and the next heartbeat says so; only then may the
-coordinator give it away. Who was told what goes into an `OwnershipHistory` (`commits.py`).
+coordinator give it away. What each member was answered goes into an `OwnershipHistory` (`commits.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ottla.protocol.generated.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from ottla.testing.sim.commits import Commit, CommitHistory, OwnershipHistory
+from ottla.testing.sim.commits import CommitHistory, OwnershipHistory, SentCommit
 from ottla.testing.sim.history import HistoryFault
 from ottla.testing.sim.members import AGAIN, GroupRefusal, coordinator_of
 from ottla.testing.sim.routing import ClusterClient
@@ -142,7 +142,7 @@ class Consumer:
         self._epoch = answer.member_epoch
         if answer.assignment is not None:
             await self._take(answer.assignment.topic_partitions)
-        self._ownership.told(self._group, self._id, self._epoch, sorted(self.assigned))
+        self._ownership.note_answer(self._group, self._id, self._epoch, sorted(self.assigned))
         now = asyncio.get_running_loop().time()
         if is_certain and await self._as_of() >= now:
             for tp in sorted(self.assigned - self._held):
@@ -219,7 +219,9 @@ class Consumer:
         self._commits.send(self._group, tp, position)
 
         def note(acknowledged_at: float | None) -> None:
-            self._commits.note(self._group, tp, Commit(member, epoch, position, sent, acknowledged_at, by_epoch=True))
+            self._commits.note(
+                self._group, tp, SentCommit(member, epoch, position, sent, acknowledged_at, by_epoch=True)
+            )
 
         try:
             answer = await self._ask(request, _COMMIT)

@@ -146,8 +146,8 @@ class GivenRoles:
         update(states)
 
     async def _register(self, broker: Broker, states: Sequence[PartitionState]) -> None:
-        """Writes topics into a broker's tree, lest its next start takes their folders for strays. Nobody is in sync
-        there who could be elected, so that the broker itself gives nobody a role in them."""
+        """Writes topics into a broker's tree, lest its next start takes their folders for strays. No broker is in
+        sync there that could be elected, so that the broker itself gives nobody a role in them."""
         tree = broker.tree
         assert tree is not None
         for state in states:

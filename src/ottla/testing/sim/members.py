@@ -25,7 +25,7 @@ from ottla.protocol.generated.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from ottla.testing.sim.commits import Commit, CommitHistory
+from ottla.testing.sim.commits import CommitHistory, SentCommit
 from ottla.testing.sim.history import HistoryFault
 from ottla.testing.sim.routing import ClusterClient
 from ottla.testing.sim.wire import Unreachable
@@ -201,7 +201,7 @@ class Member:
         self._history.send(self._group, tp, position)
 
         def note(acknowledged_at: float | None) -> None:
-            commit = Commit(self.name, generation, position, sent, acknowledged_at)
+            commit = SentCommit(self.name, generation, position, sent, acknowledged_at)
             self._history.note(self._group, tp, commit)
 
         try:

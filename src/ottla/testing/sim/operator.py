@@ -140,7 +140,7 @@ class Operator:
         self._say(what)
         while True:
             try:
-                number, told = await attempt()
+                number, answered = await attempt()
             except Unreachable as fault:
                 self._say(f"{what}: {fault}")
                 undecided = True
@@ -151,12 +151,12 @@ class Operator:
             error = ErrorCode(number)
             self._say(f"{what}: {error.name}")
             if error == ErrorCode.NONE:
-                return told
+                return answered
             if self._replication_factor > 1 and error in _TOO_EARLY:
                 await asyncio.sleep(0.5)
                 continue
             if error == done_already and undecided:
-                return told
+                return answered
             if error not in _UNDECIDED:
                 raise HistoryFault(f"{what}: {error.name}")
             # The broker that was asked has asked the controller, and that request is on its way still, perhaps.
@@ -184,16 +184,18 @@ class Operator:
         if found.keys() != self.topics.keys():
             raise HistoryFault(f"topics {sorted(found)}, and acknowledged were {sorted(self.topics)}")
         for name, topic in self.topics.items():
-            told = found[name]
-            if any(p.error_code == ErrorCode.LEADER_NOT_AVAILABLE for p in told.partitions):
-                raise Unreachable(f"{name} is not served yet: {told}")
-            if told.error_code != ErrorCode.NONE or any(p.error_code != ErrorCode.NONE for p in told.partitions):
-                raise HistoryFault(f"{name} is not served: {told}")
-            if sorted(p.partition_index for p in told.partitions) != list(range(topic.partitions)):
-                raise HistoryFault(f"{name}: {len(told.partitions)} partitions instead of {topic.partitions}")
-            if topic.id and told.topic_id != topic.id:
-                raise HistoryFault(f"{name} has the id {told.topic_id.hex()}, and was created as {topic.id.hex()}")
-            topic.id = told.topic_id
+            answered = found[name]
+            if any(p.error_code == ErrorCode.LEADER_NOT_AVAILABLE for p in answered.partitions):
+                raise Unreachable(f"{name} is not served yet: {answered}")
+            if answered.error_code != ErrorCode.NONE or any(
+                p.error_code != ErrorCode.NONE for p in answered.partitions
+            ):
+                raise HistoryFault(f"{name} is not served: {answered}")
+            if sorted(p.partition_index for p in answered.partitions) != list(range(topic.partitions)):
+                raise HistoryFault(f"{name}: {len(answered.partitions)} partitions instead of {topic.partitions}")
+            if topic.id and answered.topic_id != topic.id:
+                raise HistoryFault(f"{name} has the id {answered.topic_id.hex()}, and was created as {topic.id.hex()}")
+            topic.id = answered.topic_id
             configs = await overrides(client, name)
             if configs != topic.configs:
                 raise HistoryFault(f"{name}: {configs}, and acknowledged was {topic.configs}")

@@ -364,7 +364,8 @@ class ClusterSchedule:
             await self._patiently(partial(self.operator.check, reader, {*ours, OFFSETS_TOPIC}))
             await self._patiently(partial(self.short_lived.check, reader))
         for tp in self.partitions:
-            # Whoever leads by then: leadership goes back to the preferred replicas after the end of all faults, too.
+            # Of the leader of that moment: leadership goes back to the preferred replicas after the end of all faults,
+            # too.
             rows = await self._patiently(partial(read_all, reader, tp))
             self.cluster.history.check(tp, rows, durable=not self._is_unclean(tp))
         if self.profile.members:

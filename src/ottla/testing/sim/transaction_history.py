@@ -7,7 +7,7 @@ committed or not; every other one's outcome is known. These promises are named w
     AllOrNothing                of each transaction everything is there, the group's positions included, or nothing
     NothingTwice                no record is there twice, and none is made twice of one that was consumed
     FencedProducersWriteNothing no request of a producer is taken that was sent when a later one had its epoch
-    PendingOffsetsWait          nobody is told a position of a transaction that is open
+    PendingOffsetsWait          nobody is answered with a position of a transaction that is open
     EveryTransactionEnds        after the healing, within its time-out
 """
 

@@ -74,7 +74,7 @@ class TransactionLost(Exception):
     """The producer is to begin anew."""
 
 
-class Versions:
+class RequestVersions:
     """Of the requests of one generation."""
 
     def __init__(self, *, newer: bool) -> None:
@@ -100,7 +100,7 @@ class TransactionalClient:
     ) -> None:
         self.id = client.name
         self.timeout_ms = timeout_ms
-        self.versions = Versions(newer=newer)
+        self.versions = RequestVersions(newer=newer)
         self._client = client
         self._clock = clock
         self._history = history

@@ -155,7 +155,7 @@ class TransformLoop:
         return {TopicPartition(topic.name, each.partition_index): each.committed_offset for each in partitions}
 
     async def _peek(self, pending: Positions) -> None:
-        """What others are told meanwhile."""
+        """What others are answered meanwhile."""
         try:
             told = await self._fetch(require_stable=False)
         except (Unreachable, GroupRefusal):

@@ -17,7 +17,7 @@ from ottla.config import Config, ConfigError
 from ottla.coordination.errors import CoordinationError
 from ottla.handlers.calls.loading import load_all
 from ottla.ports.memory import SimulatedCrash, World
-from ottla.ports.memory.faults import Faults as DiskFaults
+from ottla.ports.memory.faults import DiskFaults
 from ottla.ports.memory.loop import cancel_all
 from ottla.ports.memory.processes import PROCESS, Process
 from ottla.storage.directories.errors import DirectoryError

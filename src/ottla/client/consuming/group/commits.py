@@ -202,7 +202,7 @@ class Commits:
             known = topics.get(tp.topic)
             if known is None or known.topic_id == ZERO_TOPIC_ID:
                 version = min(version, _BY_ID - 1)
-        for tp, told in offsets.items():
+        for tp, committed in offsets.items():
             topic = by_name.get(tp.topic)
             if topic is None:
                 topic = by_name[tp.topic] = OffsetCommitRequestTopic(name=tp.topic)
@@ -211,9 +211,9 @@ class Commits:
             topic.partitions.append(
                 OffsetCommitRequestPartition(
                     partition_index=tp.partition,
-                    committed_offset=told.offset,
-                    committed_leader_epoch=told.leader_epoch if version >= _EPOCHS_SINCE else NO_EPOCH,
-                    committed_metadata=told.metadata,
+                    committed_offset=committed.offset,
+                    committed_leader_epoch=committed.leader_epoch if version >= _EPOCHS_SINCE else NO_EPOCH,
+                    committed_metadata=committed.metadata,
                 )
             )
         request = OffsetCommitRequest(group_id=membership.group_id, topics=list(by_name.values()))
@@ -244,7 +244,7 @@ class Commits:
             raise self.not_committed()
         if code is ErrorCode.REBALANCE_IN_PROGRESS:
             if not membership.is_joining:
-                membership.want("a commit was told that the group is rebalancing")
+                membership.want("a commit was answered that the group is rebalancing")
             raise RebalanceInProgress(f"group {membership.group_id} is rebalancing: poll, then commit again")
         if code is ErrorCode.FENCED_INSTANCE_ID:
             if self._subscribed():

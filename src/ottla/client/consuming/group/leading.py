@@ -33,26 +33,26 @@ class Leading:
         self.topics = frozenset()
         self._counts = None
 
-    async def assign(self, assignor: Assignor, told: Sequence[JoinGroupResponseMember]) -> dict[str, Assignment]:
+    async def assign(self, assignor: Assignor, joined: Sequence[JoinGroupResponseMember]) -> dict[str, Assignment]:
         """What each member gets. Raises AssignorFailed, or what kept the topics from being known."""
-        members = await self._watch(told)
+        members = await self._watch(joined)
         try:
             given = assignor.assign(self._view(members.values()), members)
         except Exception as error:
             raise AssignorFailed(f"assignor {assignor.name} raised {type(error).__name__}: {error}") from error
         made = _checked(assignor, members, given)
-        everybody = {one.member_id: made.get(one.member_id, Assignment()) for one in told}
+        everybody = {one.member_id: made.get(one.member_id, Assignment()) for one in joined}
         unknown = sorted(set(made) - set(everybody))
         if unknown:
             raise AssignorFailed(f"assignor {assignor.name} gave partitions to members that are not there: {unknown}")
         return everybody
 
-    async def watch(self, told: Sequence[JoinGroupResponseMember]) -> None:
+    async def watch(self, joined: Sequence[JoinGroupResponseMember]) -> None:
         """Leads a group whose partitions stay as they were given out."""
-        await self._watch(told)
+        await self._watch(joined)
 
-    async def _watch(self, told: Sequence[JoinGroupResponseMember]) -> dict[str, Subscription]:
-        members = self._members(told)
+    async def _watch(self, joined: Sequence[JoinGroupResponseMember]) -> dict[str, Subscription]:
+        members = self._members(joined)
         topics = frozenset[str]().union(*(one.topics for one in members.values()))
         self._counts = None  # what they were before is no news any more
         self._cluster.want(topics)
@@ -71,9 +71,9 @@ class Leading:
         known = self._cluster.metadata.topics
         return {topic: len(known[topic].partitions) for topic in self.topics if topic in known}
 
-    def _members(self, told: Sequence[JoinGroupResponseMember]) -> dict[str, Subscription]:
+    def _members(self, joined: Sequence[JoinGroupResponseMember]) -> dict[str, Subscription]:
         members: dict[str, Subscription] = {}
-        for one in told:
+        for one in joined:
             try:
                 members[one.member_id] = decode_subscription(one.metadata, one.group_instance_id)
             except DecodeError as error:

@@ -41,7 +41,7 @@ def method_of(listener: object, what: str) -> Callable[[list[TopicPartition]], A
     return found
 
 
-async def tell(listener: object, what: str, partitions: Sequence[TopicPartition]) -> None:
+async def call_listener(listener: object, what: str, partitions: Sequence[TopicPartition]) -> None:
     method = method_of(listener, what)
     if method is None:
         return

@@ -23,7 +23,7 @@ from ottla.client.consuming.group.heartbeats import Heartbeats
 from ottla.client.consuming.group.joining import JoinConversation, JoinResult
 from ottla.client.consuming.group.leading import Leading
 from ottla.client.consuming.group.leaving import leave
-from ottla.client.consuming.group.listener import ASSIGNED, LOST, REVOKED, tell
+from ottla.client.consuming.group.listener import ASSIGNED, LOST, REVOKED, call_listener
 from ottla.client.consuming.group.membership import NO_MEMBER, POLLED_TOO_LATE, GroupMetadata, Membership
 from ottla.client.consuming.group.placing import Placing
 from ottla.client.consuming.group.poll_steps import PollSteps
@@ -221,7 +221,7 @@ class GroupMember:
         self._reading.hold(partitions)
         what = LOST if self._membership.generation == NO_GENERATION else REVOKED
         try:
-            await tell(self._listener, what, partitions)
+            await call_listener(self._listener, what, partitions)
         finally:
             self._reading.drop(partitions)
 
@@ -245,7 +245,7 @@ class GroupMember:
                 joined.assignor.assigned(joined.assignment, joined.generation)
             finally:
                 try:
-                    await tell(self._listener, ASSIGNED, new)
+                    await call_listener(self._listener, ASSIGNED, new)
                 finally:
                     self._wake()
 
@@ -274,9 +274,9 @@ class GroupMember:
     def _cluster_changed(self) -> None:
         if not self.subscribed:
             return
-        told = self._subscribed.look()
-        if told is not None:
-            self._steps.fault = told
+        fault = self._subscribed.look()
+        if fault is not None:
+            self._steps.fault = fault
         if self._membership.is_leader and self._leading.changed():
             self._membership.want("topics of the group have other partitions")
         self._on_news()

@@ -107,9 +107,9 @@ class Placing:
             self._task = None
             self._on_placed()
 
-    def _put(self, one: AssignedPartition, told: CommittedOffset | None) -> None:
-        if told is not None:
-            self._reading.place(one, told)
+    def _put(self, one: AssignedPartition, committed: CommittedOffset | None) -> None:
+        if committed is not None:
+            self._reading.place(one, committed)
             return
         strategy = self._resets.strategy()
         if strategy is None:

@@ -118,13 +118,13 @@ class SubscribedTopics:
 
     def look(self) -> KafkaError | None:
         """After news of the cluster: asks again for what is missing, and returns the error that the caller must get."""
-        told: KafkaError | None = None
+        fault: KafkaError | None = None
         missing = False
         metadata = self._cluster.metadata
         for topic in self.topics:
             error = metadata.errors.get(topic)
             if error in _TOLD:
-                told = error_of(error, about=topic)
+                fault = error_of(error, about=topic)
             elif topic not in metadata.topics:
                 missing = True
         if not missing:
@@ -133,7 +133,7 @@ class SubscribedTopics:
             self._misses += 1
             pause = self._backoff.pause_ms(self._misses) / 1000
             self._timer = asyncio.get_running_loop().call_later(pause, self._ask_again)
-        return told
+        return fault
 
     def _ask_again(self) -> None:
         self._timer = None

@@ -45,15 +45,15 @@ class Assignment(NamedTuple):
     user_data: bytes | None = None
 
 
-def encode_subscription(told: Subscription, version: int = VERSION_MAX) -> bytes:
+def encode_subscription(subscription: Subscription, version: int = VERSION_MAX) -> bytes:
     message = ConsumerProtocolSubscription(
-        topics=sorted(told.topics),
-        user_data=told.user_data,
+        topics=sorted(subscription.topics),
+        user_data=subscription.user_data,
         owned_partitions=[
-            OwnedPartitions(topic=topic, partitions=numbers) for topic, numbers in _by_topic(told.owned).items()
+            OwnedPartitions(topic=topic, partitions=numbers) for topic, numbers in _by_topic(subscription.owned).items()
         ],
-        generation_id=told.generation,
-        rack_id=told.rack,
+        generation_id=subscription.generation,
+        rack_id=subscription.rack,
     )
     return _VERSION.pack(version) + message.encode(version)
 
@@ -72,12 +72,13 @@ def decode_subscription(data: bytes | memoryview, instance_id: str | None = None
     )
 
 
-def encode_assignment(told: Assignment, version: int = VERSION_MAX) -> bytes:
+def encode_assignment(assignment: Assignment, version: int = VERSION_MAX) -> bytes:
     message = ConsumerProtocolAssignment(
         assigned_partitions=[
-            AssignedPartitions(topic=topic, partitions=numbers) for topic, numbers in _by_topic(told.partitions).items()
+            AssignedPartitions(topic=topic, partitions=numbers)
+            for topic, numbers in _by_topic(assignment.partitions).items()
         ],
-        user_data=told.user_data,
+        user_data=assignment.user_data,
     )
     return _VERSION.pack(version) + message.encode(version)
 

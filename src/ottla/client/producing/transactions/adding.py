@@ -47,7 +47,7 @@ async def ask_identity(
 ) -> tuple[ProducerIdentity, int]:
     """An identity that was not used, and the generation of the protocol.
 
-    `expected` is what this producer had: whoever has begun since is not fenced by one that only goes on.
+    `expected` is what this producer had: a producer that has begun since is not fenced by one that only goes on.
     """
     request = InitProducerIdRequest(
         transactional_id=settings.transactional_id, transaction_timeout_ms=settings.transaction_timeout_ms

@@ -91,5 +91,5 @@ class CoordinatorCalls:
                     pauses = self._soon if last.code is ErrorCode.CONCURRENT_TRANSACTIONS else self._backoff
                     await asyncio.sleep(pauses.pause_ms(failures) / 1000)
         except TimeoutError:
-            told = "" if last is None else f"; the last fault was: {last}"
-            raise RequestTimedOut(f"{about}: no answer within {timeout_ms} ms{told}") from last
+            because = "" if last is None else f"; the last fault was: {last}"
+            raise RequestTimedOut(f"{about}: no answer within {timeout_ms} ms{because}") from last

@@ -33,7 +33,7 @@ EPOCH_A_TRANSACTION: Final = 2
 
 
 class TransactionIdentity(NamedTuple):
-    """An open transaction, for whoever ends it: plain values, that can be pickled or written to JSON."""
+    """An open transaction, for the process that ends it: plain values, which can be pickled or written to JSON."""
 
     transactional_id: str
     producer_id: int
@@ -55,7 +55,7 @@ class TransactionCore:
         self.error: KafkaError | None = None
         #: Partitions that the coordinator knows of, or will with their first batch.
         self.partitions: set[TopicPartition] = set()
-        #: Those that it has to be told of first.
+        #: Those that it has to add before anything is written to them.
         self.pending: set[TopicPartition] = set()
         self.groups: set[str] = set()
         #: The coordinator knows of the transaction, or may: it has to be ended there.
@@ -226,7 +226,7 @@ class TransactionCore:
         self.error = error
         return _copied(error, TransactionFailed)
 
-    # What records are told
+    # What becomes of records
 
     def dropping(self) -> KafkaError | None:
         """The outcome of records that wait, where they are not to be sent any more."""
@@ -254,7 +254,7 @@ _WHY: Final = {
 
 
 def _copied(error: KafkaError, kind: type[TransactionFault]) -> TransactionFault:
-    """An exception of its own for each who hears of it: one raised in several places collects all tracebacks."""
+    """An exception of its own for each caller: one raised in several places collects all tracebacks."""
     if isinstance(error, ProducerFenced | TransactionFailed):
         made: TransactionFault = type(error)(str(error), code=error.code)
         made.__cause__ = error.__cause__

@@ -56,8 +56,8 @@ class TransactionMethods:
         await self._transactions().send_offsets(offsets, group)
 
     async def detach(self) -> TransactionIdentity | None:
-        """Leaves the transaction open, with all its records written: whoever has what this returns may `finish` it, in
-        any process, before `transaction.timeout.ms` is over. None where nothing was written: then there is none."""
+        """Leaves the transaction open, with all its records written: with what this returns any process may `finish`
+        it, before `transaction.timeout.ms` is over. None where nothing was written: then there is none."""
         return await self._transactions().detach()
 
     async def finish(self, identity: TransactionIdentity, *, commit: bool = True) -> None:

@@ -69,7 +69,7 @@ NEXT: Final = {
     (_S.COMMITTING, _E.ENDED): _S.READY,
     (_S.ABORTING, _E.ENDED): _S.READY,
     (_S.COMMITTING, _E.DETACH): _S.DETACHED,
-    # Somebody has ended it who was given its identity: the next transaction needs a new one.
+    # A process has ended it that was given its identity: the next transaction needs a new one.
     (_S.DETACHED, _E.ENDED): _S.UNINITIALIZED,
     **{(state, _E.OVER): _S.OVER for state in _S},
 }

@@ -1,8 +1,8 @@
 """Whether the coordinator has aborted a transaction by itself, or another producer has taken the transactional id over.
 
 Both are answered alike: the epoch is old. But the coordinator's own abort raises the epoch by one and leaves the
-transaction aborted, while a producer that begins has none. Whoever names the raised epoch in InitProducerId gets the
-next one only while nobody else has begun, so a producer whose time was over may go on without fencing anybody.
+transaction aborted, while a producer that begins has none. A producer that names the raised epoch in InitProducerId
+gets the next one only while nobody else has begun, so a producer whose time was over may go on without fencing anybody.
 """
 
 from __future__ import annotations

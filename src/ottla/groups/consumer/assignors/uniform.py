@@ -262,7 +262,7 @@ class _Balance:
         """
         goal, least = self._size[first] - 2, self._least()
         if least is None or least > goal:
-            # Not even who has least would gain from it, wherever that one is.
+            # Not even the member that has least would gain from it, wherever that one is.
             self._done.add(first)
             return []
         reached: dict[str, tuple[str, TopicId] | None] = {first: None}

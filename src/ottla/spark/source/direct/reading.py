@@ -9,7 +9,7 @@
     the leader's word: it has the same batch there, and the split is committed
 
 Two logs that have a batch of the same leader epoch at the same offset are the same up to it: that is what leader epochs
-are for, and what a follower's own fetches rest on. So one answer tells of all that lies before. The epoch is the
+are for, and what a follower's own fetches rest on. So one answer is enough for all that lies before. The epoch is the
 batch's own: the folder's `leader-epoch-checkpoint` is written some time after the log. A replica that has gone another
 way is not read at all.
 
@@ -35,7 +35,7 @@ from ottla.model import ZERO_TOPIC_ID
 from ottla.protocol.generated.fetch import PartitionData
 from ottla.spark.source.direct.folders import Folder, NotThere, open_folder
 from ottla.spark.source.direct.segments import DamagedFile, SegmentReader
-from ottla.spark.source.fetching import Fetched, PartitionFetches
+from ottla.spark.source.fetching import FetchedStretch, PartitionFetches
 from ottla.spark.source.links import Link
 from ottla.spark.source.splits import Split
 
@@ -74,7 +74,7 @@ class DirectReading:
     def covers(self, offset: int) -> bool:
         return not self._is_left and self._first <= offset < self._until
 
-    def read(self, offset: int) -> Fetched | None:
+    def read(self, offset: int) -> FetchedStretch | None:
         try:
             piece = self._segments.piece(offset)
         except (OSError, DamagedFile) as error:
@@ -87,7 +87,7 @@ class DirectReading:
             self.leave(f"{piece.file} has records of transactions, and isolation.level is read_committed")
             return None
         end = min(piece.next_offset, self._until)
-        return Fetched(offset, self._until, piece.buf, piece.end, end, None, piece.file)
+        return FetchedStretch(offset, self._until, piece.buf, piece.end, end, None, piece.file)
 
     def leave(self, why: str) -> None:
         self._is_left = True
@@ -183,8 +183,8 @@ async def _place(cluster: Cluster, fetches: PartitionFetches, split: Split, dire
     _, leader = await fetches.leader(cluster)
     if not directories:
         topic, partition = split.tp
-        told = await describe_log_dirs(cluster, [leader.leader], {topic: [partition]})
-        directories = tuple(path for path, one in told[leader.leader].items() if split.tp in one.replicas)
+        answered = await describe_log_dirs(cluster, [leader.leader], {topic: [partition]})
+        directories = tuple(path for path, one in answered[leader.leader].items() if split.tp in one.replicas)
     return _Place(leader.leader, cluster.metadata.cluster_id, directories)
 
 

@@ -61,7 +61,7 @@ class IndexedFile(SegmentFile):
         self._max_timestamp_offset = -1
         #: Where no index can be made of the log file, which is damaged there; None: nobody has met such a place.
         self._damage: BadBatch | None = None
-        #: Of a twin that has made the indexes anew: behind the offsets that they cover; -1 of all others.
+        #: Of a twin that has made the indexes anew: the offset behind those that they cover; -1 of all others.
         self._made_to = -1
 
     @property

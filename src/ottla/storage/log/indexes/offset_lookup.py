@@ -75,8 +75,8 @@ class IndexedBatches(NamedTuple):
         return [(position, size) for position, size in pieces if size > 0]
 
     def check_end(self, tail_max: int) -> None:
-        """One look at the log tells an index of another past of this file, and one that ends too early, so many bytes
-        or more before the log. Raises DamagedIndex and BadBatch."""
+        """One look at the log finds out an index of another past of this file, and one that ends too early, so many
+        bytes or more before the log. Raises DamagedIndex and BadBatch."""
         index, start = self.entries, 0
         if index.positions:
             start = index.positions[-1]

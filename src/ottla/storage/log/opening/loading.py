@@ -144,7 +144,7 @@ def _load(
         return _begin_anew(around, segments, snapshots, start_offset, end, report)
     start = max(start_offset, segments[0].base_offset)
     if epochs is None:
-        # Whoever leads or follows needs them, on the loop. A log that ends at 0 has none.
+        # A leader and a follower need them, on the loop. A log that ends at 0 has none.
         epochs = load_epochs(around, segments) if end else EpochCache()
         epochs.drop_unused(end)
     epochs.truncate_from_start(start)

@@ -96,7 +96,7 @@ class ProducerStates:
         #: Epoch and sequence of the first batch of a producer, where the disk had no room for it. A client has others
         #: in flight behind it: without this they would pass for the beginning, and the first one for a gap.
         self._unwritten: dict[int, tuple[int, int]] = {}
-        #: Of transactions that have nothing here yet. Not on disk: whoever asked is gone after a start.
+        #: Of transactions that have nothing here yet. Not on disk: those that asked are gone after a start.
         self._verifications = Verifications()
 
     def __len__(self) -> int:

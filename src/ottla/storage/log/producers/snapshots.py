@@ -17,7 +17,7 @@ from typing import Final
 from ottla.storage.formats import producer_snapshot
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import SNAPSHOT, format_segment_file
-from ottla.storage.formats.producer_snapshot import HEAD_SIZE, Encoder
+from ottla.storage.formats.producer_snapshot import HEAD_SIZE, SnapshotEncoder
 from ottla.storage.log.batch_walk import walk
 from ottla.storage.log.indexes.segment_file import LogContext
 from ottla.storage.log.markers import apply_written
@@ -136,7 +136,7 @@ class PendingSnapshot:
 
     def write(self) -> None:
         """Blocks, so workers call it; raises OSError. In pieces, so that the loop gets the interpreter's lock often."""
-        encoder = Encoder(len(self._frozen))
+        encoder = SnapshotEncoder(len(self._frozen))
         entries = entries_of(self._frozen)
         self.is_begun = True
         file = self._disk.open(self.path, create=True)

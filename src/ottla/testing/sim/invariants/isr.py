@@ -38,7 +38,7 @@ class ElectedFromIsr(Invariant):
 
 
 class MaximalIsr(Invariant):
-    """The leader counts everybody whom the tree's ISR names: nobody can be elected who was not waited for."""
+    """The leader counts everybody whom the tree's ISR names: no broker can be elected that was not waited for."""
 
     looks_at = Changed.ROLE | Changed.ISR
 
@@ -126,7 +126,7 @@ class StrongIsr(Invariant):
 
 
 def _presumed_leaders(changed: Replica) -> Iterable[Replica]:
-    """Of a change: the leader itself; of a follower's log that was cut, all who believe to lead its partition."""
+    """Of a change: the leader itself; of a follower's log that was cut, all that believe to lead its partition."""
     if changed.leads:
         yield changed
     elif changed.changed & Changed.CUT:

@@ -20,7 +20,7 @@ class Claim(NamedTuple):
 class Owners(NamedTuple):
     #: Who keeps a partition if balance allows.
     by_partition: dict[TopicPartition, str]
-    #: Everybody who named a partition: until all but one have let go of it, it must not be given to somebody else.
+    #: Every member that named a partition: until all but one have let go of it, it must not be given to somebody else.
     named: dict[TopicPartition, list[str]]
 
 

@@ -41,5 +41,5 @@ class CooperativeStickyAssignor(Assignor):
         }
 
 
-def _generation(told: Subscription) -> int:
-    return decode_generation(told.user_data) if told.generation == NO_GENERATION else told.generation
+def _generation(sent: Subscription) -> int:
+    return decode_generation(sent.user_data) if sent.generation == NO_GENERATION else sent.generation
