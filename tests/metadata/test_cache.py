@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ottla.metadata import BrokerEndpoints, Endpoint, MetadataCache, MetadataUpdate, PartitionState
+from ottla.metadata.cache import TopicMetadata
 from ottla.metadata.updates import DEFAULT_BROKER
 from ottla.model import NO_BROKER, OFFSETS_TOPIC, BrokerId, Epoch, TopicId, TopicPartition
 
@@ -51,6 +54,21 @@ def test_a_topic_that_is_known_in_part_is_found_by_number() -> None:
     cache.apply(update(state("a", 5)))
     assert cache.partition("a", 5) is not None
     assert cache.partition("a", 0) is None
+
+
+class OnceThrough(tuple[PartitionState, ...]):
+    """Nobody goes through all of it."""
+
+    def __iter__(self) -> Iterator[PartitionState]:
+        raise AssertionError("ten thousand partitions, for each of a hundred thousand that a request may name")
+
+
+def test_a_partition_that_is_not_there_is_not_looked_for_one_by_one() -> None:
+    whole = TopicMetadata("a", ID_A, OnceThrough(state("a", number) for number in range(8)))
+    assert [whole.partition(number) for number in (-1, 8, 2**31 - 1)] == [None] * 3
+    in_part = TopicMetadata("a", ID_A, OnceThrough(state("a", number) for number in (3, 5, 9)))
+    found = [in_part.partition(number) for number in range(11)]
+    assert [each.partition for each in found if each is not None] == [3, 5, 9]
 
 
 def test_each_update_raises_the_generation_and_is_told() -> None:

@@ -59,4 +59,4 @@ def test_ended_transactions_are_forgotten_though_nobody_reads() -> None:
     for number in range(20):
         staged(world, batch(b"v", producer=(7, 0, number), transactional=True))
         staged(world, marker(7, 0, aborts=False), Origin.COORDINATOR)
-    assert len(world.leader.log.producers.decided) <= 1
+    assert len(world.leader.log.producers._open._uncommitted) <= 1

@@ -84,7 +84,7 @@ def errors(coordinator: TransactionCoordinator, name: str) -> set[ErrorCode]:
     adds, ends = Answer[ErrorCode](), Answer[ProducerAnswer]()
     coordinator.add_partitions(NOW, asked, 0, adds)
     coordinator.end(NOW, EndAsked(name, 1_000, 0, True, 0), ends)
-    described = ErrorCode(coordinator.describe(name).error_code)
+    described = ErrorCode(at_once(coordinator.describing(name)).error_code)
     return {init(coordinator, name).error, adds.value, ends.value.error, described} | set(
         coordinator.verify_partitions(asked).values()
     )

@@ -23,7 +23,7 @@ from ottla.protocol.generated.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
 )
 from ottla.security.authorizer import Operation
-from ottla.steps import Steps, pieces
+from ottla.steps import PIECE, Steps, pieces
 from ottla.transactions.asked import ProducerPartitions, Reply
 from ottla.transactions.transaction import EPOCH_A_TRANSACTION
 
@@ -68,6 +68,7 @@ def _gathered(call: Call, results: list[Steps[AddPartitionsToTxnResult]]) -> Ste
     response = AddPartitionsToTxnResponse(throttle_time_ms=call.throttle_ms(), results_by_transaction=[])
     for result in results:
         response.results_by_transaction.append((yield from result))
+        yield
     return response
 
 
@@ -133,7 +134,9 @@ def _asked(
     transactional_id: str, producer_id: int, producer_epoch: int, topics: list[AddPartitionsToTxnTopic]
 ) -> Steps[ProducerPartitions]:
     partitions: set[TopicPartition] = set()
-    for topic in topics:
+    for place, topic in enumerate(topics):
+        if place % PIECE == 0:
+            yield  # also where they name no partition
         for piece in pieces(topic.partitions, _PARTITIONS_A_STEP):
             partitions.update(TopicPartition(topic.name, number) for number in piece)
             yield
@@ -157,13 +160,17 @@ def _result(
 def _results(call: Call, topics: list[AddPartitionsToTxnTopic], errors: _Errors) -> Steps[_Results]:
     """In the order of the request, each partition once."""
     found: dict[str, dict[int, None]] = {}
-    for topic in topics:
+    for place, topic in enumerate(topics):
+        if place % PIECE == 0:
+            yield  # also where they name no partition
         numbers = found.setdefault(topic.name, {})
         for piece in pieces(topic.partitions, _PARTITIONS_A_STEP):
             numbers.update(dict.fromkeys(piece))
             yield
     results: _Results = []
-    for name, numbers in found.items():
+    for place, (name, numbers) in enumerate(found.items()):
+        if place % PIECE == 0:
+            yield
         of_topic = AddPartitionsToTxnTopicResult(name=name, results_by_partition=[])
         for piece in pieces(numbers, _PARTITIONS_A_STEP):
             for number in piece:

@@ -41,7 +41,8 @@ def handle(call: Call, request: DescribeTopicPartitionsRequest) -> Steps[Describ
     if begin is not None and (begin.partition_index < 0 or (named and begin.topic_name not in named)):
         topics = yield from _refused(request)
         return DescribeTopicPartitionsResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
-    in_order = yield from _sorted(named or metadata.topics)
+    # A copy: topics come and go between two steps.
+    in_order = yield from _sorted(named or list(metadata.topics))
     names, hidden = yield from _names(call, in_order, "" if begin is None else begin.topic_name)
     limit = call.services.config.broker.describe_partitions_max
     wants_history = HISTORY_TAG in request.unknown_tags

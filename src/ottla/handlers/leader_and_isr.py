@@ -26,7 +26,7 @@ from ottla.protocol.generated.leader_and_isr import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
 )
-from ottla.steps import Steps, pieces
+from ottla.steps import PIECE, Steps, pieces
 
 _BY_TOPIC_SINCE: Final = 2
 _IDS_SINCE: Final = 5
@@ -61,7 +61,9 @@ def _states(call: Call, request: LeaderAndIsrRequest) -> Steps[list[PartitionSta
             states += [_state(each.topic_name, ZERO_TOPIC_ID, each) for each in piece]
             yield
         return states
-    for topic in request.topic_states:
+    for place, topic in enumerate(request.topic_states):
+        if place % PIECE == 0:
+            yield  # also where they name no partition
         topic_id = TopicId(bytes(topic.topic_id))
         for piece in pieces(topic.partition_states, _PARTITIONS_A_STEP):
             states += [_state(topic.topic_name, topic_id, each) for each in piece]

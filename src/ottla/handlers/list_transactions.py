@@ -7,17 +7,21 @@ that the whole id is to match.
 from __future__ import annotations
 
 from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.loading import EXPRESSIONS, module_loaded
 from ottla.handlers.calls.transaction_calls import may_describe
+from ottla.handlers.calls.turns import PausingSteps
 from ottla.protocol.generated.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from ottla.steps import Steps, pieces
+from ottla.steps import pieces
 
 
-def handle(call: Call, request: ListTransactionsRequest) -> Steps[ListTransactionsResponse]:
+def handle(call: Call, request: ListTransactionsRequest) -> PausingSteps[ListTransactionsResponse]:
+    if request.transactional_id_pattern:
+        yield from module_loaded(call.services.workers, EXPRESSIONS)
     response = yield from call.services.transactions.list_transactions(request, call.now_ms)
     response.throttle_time_ms = call.throttle_ms()
     if not call.services.authorizer.allows_all:
         listed, response.transaction_states = response.transaction_states, []
         for piece in pieces(listed):
             response.transaction_states += [each for each in piece if may_describe(call, each.transactional_id)]
-            yield
+            yield None
     return response

@@ -26,7 +26,7 @@ _STATES_SINCE: Final = 3
 def handle(call: Call, request: StopReplicaRequest) -> Steps[StopReplicaResponse | Awaitable[StopReplicaResponse]]:
     stops: list[ReplicaStop] = []
     for piece in pieces(_stops(call.version, request)):
-        stops += piece
+        stops += [stop for stop in piece if stop is not None]
         yield
     refusal = from_broker(call, is_kraft=request.is_kraft_controller)
     if refusal is not ErrorCode.NONE:
@@ -44,17 +44,20 @@ async def _carry_out(call: Call, request: StopReplicaRequest, stops: Sequence[Re
     return await call.services.turns.to_end(_answer(stops, refused), is_first=True)
 
 
-def _stops(version: int, request: StopReplicaRequest) -> Iterator[ReplicaStop]:
+def _stops(version: int, request: StopReplicaRequest) -> Iterator[ReplicaStop | None]:
+    """None stands for each topic: there may be any number without partitions, which are looked at in steps too."""
     delete = request.delete_partitions
     if version < _BY_TOPIC_SINCE:
         for found in request.ungrouped_partitions:
             yield ReplicaStop(TopicPartition(found.topic_name, found.partition_index), delete=delete)
     elif version < _STATES_SINCE:
         for topic in request.topics:
+            yield None
             for partition in topic.partition_indexes:
                 yield ReplicaStop(TopicPartition(topic.name, partition), delete=delete)
     else:
         for states in request.topic_states:
+            yield None
             for state in states.partition_states:
                 tp = TopicPartition(states.topic_name, state.partition_index)
                 yield ReplicaStop(tp, state.leader_epoch, state.delete_partition)

@@ -25,7 +25,7 @@ from ottla.protocol.generated.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from ottla.security.authorizer import Operation
-from ottla.steps import Steps, pieces
+from ottla.steps import PIECE, Steps, pieces
 
 #: Partitions that get their markers in one round: each takes some twenty microseconds.
 _PARTITIONS_A_ROUND: Final = 16
@@ -55,10 +55,11 @@ def _write(
     services: Services, request: WriteTxnMarkersRequest, answer: Callable[[Steps[WriteTxnMarkersResponse]], None]
 ) -> Steps[None]:
     """`answer` is called with the response once it is known."""
-    asked: list[tuple[EndMarker, tuple[TopicPartition, ...]]] = []
+    asked: list[tuple[EndMarker, list[TopicPartition]]] = []
     for marker in request.markers:
-        for piece in pieces(_partitions(marker), _PARTITIONS_A_ROUND):
-            asked.append((_end(marker), piece))
+        for piece in _partitions(marker):
+            if piece:
+                asked.append((_end(marker), piece))
             yield
     gathered = GatheredAnswers(len(asked), lambda codes: answer(_response(request, codes)))
     for place, (end, piece) in enumerate(asked):
@@ -76,8 +77,18 @@ def _end(marker: WritableTxnMarker) -> EndMarker:
     )
 
 
-def _partitions(marker: WritableTxnMarker) -> Iterator[TopicPartition]:
-    return (TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes)
+def _partitions(marker: WritableTxnMarker) -> Iterator[list[TopicPartition]]:
+    """In pieces for a round each. Some are empty: there may be any number of topics without partitions."""
+    found: list[TopicPartition] = []
+    for place, topic in enumerate(marker.topics, 1):
+        for index in topic.partition_indexes:
+            found.append(TopicPartition(topic.name, index))
+            if len(found) == _PARTITIONS_A_ROUND:
+                yield found
+                found = []
+        if place % PIECE == 0:
+            yield []
+    yield found
 
 
 def _response(request: WriteTxnMarkersRequest, codes: list[list[ErrorCode]]) -> Steps[WriteTxnMarkersResponse]:
@@ -94,7 +105,9 @@ def _answered(request: WriteTxnMarkersRequest, code: Callable[[], ErrorCode]) ->
     response = WriteTxnMarkersResponse()
     for marker in request.markers:
         topics: list[WritableTxnMarkerTopicResult] = []
-        for topic in marker.topics:
+        for place, topic in enumerate(marker.topics):
+            if place % PIECE == 0:
+                yield  # also where they name no partition
             partitions: list[WritableTxnMarkerPartitionResult] = []
             for piece in pieces(topic.partition_indexes):
                 partitions += [

@@ -6,7 +6,9 @@ an await, and an encoded answer may be kept as long as `generation` (or the iden
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -14,6 +16,7 @@ from ottla.metadata.history import PartitionHistory
 from ottla.metadata.updates import DEFAULT_BROKER, UNKNOWN_CONTROLLER, BrokerEndpoints, MetadataUpdate, PartitionState
 from ottla.model import INTERNAL_TOPICS, ZERO_TOPIC_ID, BrokerId, Epoch, TopicId
 
+_NUMBER: Final = attrgetter("partition")
 _NO_OVERRIDES: Final[Mapping[str, str]] = MappingProxyType({})
 
 #: Called after an update was applied.
@@ -36,8 +39,10 @@ class TopicMetadata:
         partitions = self.partitions
         if 0 <= number < len(partitions) and partitions[number].partition == number:
             return partitions[number]
-        # Only a topic that is known in part comes here.
-        return next((state for state in partitions if state.partition == number), None)
+        # One that is not there, or of a topic that is known in part. A client may ask for any number of these.
+        place = bisect_left(partitions, number, key=_NUMBER)
+        found = partitions[place] if place < len(partitions) else None
+        return found if found is not None and found.partition == number else None
 
 
 class MetadataCache:

@@ -210,7 +210,7 @@ class Leader:
             return False
         self.high_watermark = committed
         producers = self.log.producer_memory.loaded
-        if producers is not None and producers.decided:
+        if producers is not None:
             producers.committed_to(committed)
         return True
 

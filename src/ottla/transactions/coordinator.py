@@ -17,7 +17,7 @@ from ottla.protocol.generated.describe_transactions import TransactionState
 from ottla.protocol.generated.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from ottla.steps import Steps
 from ottla.transactions.asked import EndAsked, ProducerAnswer, ProducerInit, ProducerPartitions, Reply, Verified
-from ottla.transactions.listing import described, listed
+from ottla.transactions.listing import describing, listed
 from ottla.transactions.markers import MarkerLines, MarkerWriter
 from ottla.transactions.shard import FreshIds, ShardContext, TransactionShard
 from ottla.transactions.state import Counts
@@ -143,12 +143,12 @@ class TransactionCoordinator:
         else:
             found.end(now, asked, reply)
 
-    def describe(self, transactional_id: str) -> TransactionState:
+    def describing(self, transactional_id: str) -> Steps[TransactionState]:
         """What is committed of it, for DescribeTransactions."""
         found = self.find(transactional_id)
         if isinstance(found, ErrorCode):
             return TransactionState(error_code=found, transactional_id=transactional_id)
-        return described(transactional_id, found.committed(transactional_id))
+        return (yield from describing(transactional_id, found.committed(transactional_id)))
 
     # All ids.
 

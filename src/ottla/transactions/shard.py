@@ -83,6 +83,8 @@ class TransactionShard:
         self._expiry = Expiry(self.state)
         #: Whether all that the load has found is committed. Before nothing is answered from it.
         self.is_certain = False
+        #: Completions that the journal did not take: of this shard, and among `Counts.unwritten`.
+        self._unwritten = 0
 
     # Producers.
 
@@ -269,14 +271,18 @@ class TransactionShard:
 
     def _completed(self, changed: TransactionalId, now: Now, error: ErrorCode) -> None:
         if error and changed.written is None and not self.state.is_over:
-            self.state.counts.unwritten += 1
+            self._count_unwritten(1)
             self.timers.set(
                 ("complete", changed.id), now.monotonic_ms + RETRY_MS, partial(self._complete_again, changed)
             )
 
     def _complete_again(self, changed: TransactionalId, now: Now) -> None:
-        self.state.counts.unwritten -= 1
+        self._count_unwritten(-1)
         self._complete(changed, now)
+
+    def _count_unwritten(self, more: int) -> None:
+        self._unwritten += more
+        self.state.counts.unwritten += more
 
     # Loading.
 
@@ -364,8 +370,7 @@ class TransactionShard:
 
     def unload(self, error: ErrorCode, now: Now) -> None:
         self.state.is_over = True
-        if self.state.counts.unwritten:
-            self.state.counts.unwritten -= sum(("complete", each) in self.timers for each in self.state.ids)
+        self._count_unwritten(-self._unwritten)
         self._shared.markers.forget(self)
         self._shared.beside(self._let_go(self.timers.clear()))
         self.state.rest.end()

@@ -20,6 +20,7 @@ from ottla.storage.errors import AppendRefused
 from ottla.storage.formats.producer_snapshot import ProducerEntry
 from ottla.storage.log.append import Origin
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
+from ottla.storage.log.producers.open_transactions import OpenTransactions
 from ottla.storage.log.producers.overlay import Overlay
 from ottla.storage.log.producers.verifying import Verification, Verifications
 
@@ -79,24 +80,20 @@ class Marker(NamedTuple):
 
 
 class ProducerStates:
-    __slots__ = ("_decided_kept", "_known", "_open", "_tp", "_undo", "_unwritten", "_verifications", "decided")
+    __slots__ = ("_known", "_open", "_tp", "_undo", "_unwritten", "_verifications")
 
     def __init__(self, tp: TopicPartition) -> None:
         self._tp = tp
         #: An overlay while a snapshot is being written of what was known when it began.
         self._known: dict[int, KnownProducer] | Overlay[KnownProducer] = {}
-        #: First offset of each open transaction, lowest first.
-        self._open: dict[int, int] = {}
-        #: (first offset, marker's offset) of ended transactions whose marker may not be committed yet.
-        self.decided: list[tuple[int, int]] = []
-        #: How many of those are written.
-        self._decided_kept = 0
+        #: Those of all producers, by `KnownProducer.first_offset_open`.
+        self._open = OpenTransactions()
         #: The state before what is staged, of each producer that it changed.
         self._undo: dict[int, KnownProducer | None] = {}
         #: Epoch and sequence of the first batch of a producer, where the disk had no room for it. A client has others
         #: in flight behind it: without this they would pass for the beginning, and the first one for a gap.
         self._unwritten: dict[int, tuple[int, int]] = {}
-        #: Of transactions that have nothing here yet. Not on disk: those that asked are gone after a start.
+        #: Of transactions that have nothing here yet. Not on disk: whoever asked is gone after a start.
         self._verifications = Verifications()
 
     def __len__(self) -> int:
@@ -149,7 +146,7 @@ class ProducerStates:
         if producer_id not in self._undo:
             self._undo[producer_id] = known
         if begun == first_offset and transactional:
-            self._open[producer_id] = first_offset
+            self._open.begin(first_offset)
             self._verifications.end(producer_id)
         self._known[producer_id] = new
         return None
@@ -249,15 +246,15 @@ class ProducerStates:
         self._known[producer_id] = KnownProducer(
             epoch, marker.coordinator_epoch, timestamp, NO_TRANSACTION, batches, now_ms
         )
-        begun = self._open.pop(producer_id, NO_TRANSACTION)
+        begun = NO_TRANSACTION if known is None else known.first_offset_open
         if begun < 0:
             # Nothing was written in this transaction here: readers need not know of it.
             return None
-        self.decided.append((begun, offset))
+        self._open.end(begun, offset)
         if not marker.aborts:
             return None
-        stable = next(iter(self._open.values()), offset + 1)
-        return AbortedTransaction(producer_id, begun, offset, stable)
+        first = self._open.first()
+        return AbortedTransaction(producer_id, begun, offset, offset + 1 if first is None else first)
 
     def check_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, *, is_bumped: bool = False
@@ -318,7 +315,7 @@ class ProducerStates:
             for producer_id in self._undo:
                 self._unwritten.pop(producer_id, None)
         self._undo.clear()
-        self._decided_kept = len(self.decided)
+        self._open.commit()
 
     def rollback(self) -> None:
         """What was staged has not been written."""
@@ -330,8 +327,7 @@ class ProducerStates:
                 self._remember_unwritten(producer_id, self._known.pop(producer_id))
             else:
                 self._known[producer_id] = before
-        del self.decided[self._decided_kept :]
-        self._index_open({*self._open, *undone})
+        self._open.rollback()
 
     def _remember_unwritten(self, producer_id: int, staged: KnownProducer) -> None:
         if not staged.batches or producer_id in self._unwritten:
@@ -341,33 +337,19 @@ class ProducerStates:
         first = staged.batches[0]
         self._unwritten[producer_id] = staged.epoch, (first.last_sequence - first.offset_delta) & SEQUENCE_MAX
 
-    def _index_open(self, producer_ids: Iterable[int]) -> None:
-        """Lists open transactions again; `producer_ids`: of all that may have one."""
-        found = [(self._known.get(producer_id), producer_id) for producer_id in producer_ids]
-        begun = [(known.first_offset_open, producer_id) for known, producer_id in found if known is not None]
-        self._open = {producer_id: offset for offset, producer_id in sorted(begun) if offset >= 0}
-
     # -- readers of committed records
 
     def first_open(self) -> int | None:
         """Where the oldest open transaction begins."""
-        return next(iter(self._open.values()), None)
+        return self._open.first()
 
     def committed_to(self, high_watermark: int) -> None:
         """Markers below are committed, and need no memory any more."""
-        decided = self.decided
-        if decided and self._decided_kept == len(decided) and decided[0][1] < high_watermark:
-            self.decided = [pair for pair in decided if pair[1] >= high_watermark]
-            self._decided_kept = len(self.decided)
+        self._open.committed_to(high_watermark)
 
     def first_unstable(self, high_watermark: int) -> int | None:
         """The same, with a transaction counting as open until its marker is below the high watermark."""
-        self.committed_to(high_watermark)
-        offsets = [begun for begun, marker in self.decided if marker >= high_watermark]
-        first = self.first_open()
-        if first is not None:
-            offsets.append(first)
-        return min(offsets, default=None)
+        return self._open.first_unstable(high_watermark)
 
     # -- life
 
@@ -391,10 +373,8 @@ class ProducerStates:
 
     def clear(self) -> None:
         self._known = {}
-        self._open.clear()
+        self._open = OpenTransactions()
         self._undo.clear()
-        self.decided.clear()
-        self._decided_kept = 0
         self._verifications.clear()
 
     def last_batches(self) -> Iterator[list[tuple[int, int, int]]]:
@@ -461,7 +441,9 @@ class ProducerStates:
                 (batch,) if entry.last_offset >= 0 else (),
                 now_ms,
             )
-        self._index_open(self._known)
+        self._open = OpenTransactions(
+            known.first_offset_open for known in self._known.values() if known.first_offset_open >= 0
+        )
 
     def incomplete(self) -> dict[int, int]:
         """Producers, with their epochs, of which a snapshot named only the last of several batches."""
