@@ -1,12 +1,18 @@
 """A driver that the tests kill: a stream over files, one a micro-batch, into a topic.
 
-python killed_driver.py JSON    # bootstrap, topic, files, checkpoint, master, config, expression; dies, options
+python killed_driver.py JSON    # bootstrap, topic, files, checkpoint, master, config, expression; dies, options, fails
+
+A query that fails is started again, as often as `fails` says.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
 
 import ottla.spark
 
@@ -19,8 +25,21 @@ def main() -> None:
         from tests.spark.sink.exactly_once.dying import DyingDataSource
 
         spark.dataSource.register(DyingDataSource)
+    for left in reversed(range(given.get("fails", 0) + 1)):
+        query = started(spark, given)
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            if not left:
+                raise
+            print("failed:", error, flush=True)
+        else:
+            return
+
+
+def started(spark: Any, given: Mapping[str, Any]) -> Any:
     lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(given["files"])
-    query = (
+    return (
         lines.repartition(2)
         .selectExpr(f"{given['expression']} AS value")
         .writeStream.format("dying" if "dies" in given else "ottla")
@@ -35,7 +54,6 @@ def main() -> None:
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination()
 
 
 main()

@@ -40,6 +40,33 @@ def rows(number: int, first: int, others: int) -> pa.RecordBatch:
 
 
 @pytest.mark.ottla_topic(partitions=2)
+def test_the_place_of_some_rows_is_known_where_a_broker_has_said_one(ottla_broker: InProcessBroker, topic: str) -> None:
+    """Not where a batch was there already, and the broker does not remember where."""
+
+    def rule(request: Request) -> Action:
+        return Pass(forgetful) if request.key == ApiKey.PRODUCE else Pass()
+
+    def forgetful(answer: Any) -> None:
+        for named in answer.responses:
+            for one in named.partition_responses:
+                if one.index == 1:
+                    one.error_code, one.base_offset = ErrorCode.DUPLICATE_SEQUENCE_NUMBER, -1
+
+    async def write() -> tuple[int, int]:
+        async with (
+            Proxy(ottla_broker.bootstrap, rule) as proxy,
+            Producer(bootstrap_servers=proxy.bootstrap) as producer,
+        ):
+            task = TaskRows(producer, topic)
+            await task.add(rows(0, 5, 5), 0)
+            await task.end()
+            assert task.last is not None
+            return task.last.partition, task.last.offset
+
+    assert asyncio.run(write()) == (0, 0)
+
+
+@pytest.mark.ottla_topic(partitions=2)
 def test_rows_are_taken_while_none_are_acknowledged(ottla_broker: InProcessBroker, topic: str) -> None:
     async def write() -> None:
         rule = Unacknowledged(0, 1)

@@ -201,8 +201,8 @@ class Producer:
 
     # Transactions
 
-    def init_transactions(self) -> None:
-        self._thread.run(self._inner.init_transactions)
+    def init_transactions(self, *, anew: bool = False) -> None:
+        self._thread.run(lambda: self._inner.init_transactions(anew=anew))
 
     def begin(self) -> None:
         self._thread.run(self._inner.begin)

@@ -33,8 +33,6 @@ class KeptClients:
         self._committers: dict[tuple[tuple[str, str], ...], BatchCommitter] = {}
         self._runs: dict[tuple[tuple[str, str], ...], str] = {}
         self._transaction_ms_max: dict[tuple[tuple[str, str], ...], int] = {}
-        #: By name, the micro-batch whose commit was begun and has not succeeded.
-        self.begun: dict[str, int] = {}
 
     def producer(self, target: SinkTarget) -> Producer:
         key = tuple(sorted(target.settings.items()))
@@ -75,11 +73,11 @@ class KeptClients:
 
     def committer(self, target: SinkTarget) -> BatchCommitter:
         assert target.query is not None
-        settings, name = target.client_settings, target.query
+        settings, name, ledger = target.client_settings, target.query, self.ledger(target)
         key = _ledger_key(target)
         committer = self._committers.pop(key, None)
         if committer is None:
-            committer = self.thread.call(lambda: BatchCommitter(settings, name))
+            committer = self.thread.call(lambda: BatchCommitter(settings, name, ledger))
         self._committers[key] = committer
         while len(self._committers) > _KEPT_MAX:
             oldest = self._committers.pop(next(iter(self._committers)))
@@ -91,6 +89,7 @@ class KeptClients:
         committer = self._committers.pop(_ledger_key(target), None)
         if committer is not None:
             self.thread.run(committer.close)
+        self.drop_ledger(target)
 
     def run(self, target: SinkTarget, entry: LedgerEntry | None) -> str:
         """The run whose ids this process gives to tasks. Another one where the ledger has a list that is not finished:

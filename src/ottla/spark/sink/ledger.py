@@ -85,7 +85,7 @@ class Ledger:
         self._settings = dict(settings)
         self._consumer: Consumer | None = None
         self._producer: Producer | None = None
-        #: What writes instead where older drivers are to be fenced.
+        #: What writes instead where other drivers are fenced.
         self._driver: Producer | None = None
         #: The last record of the name.
         self._value: bytes | None = None
@@ -104,28 +104,31 @@ class Ledger:
         """Writes that a batch is done, unless that is known. Raises QueryNameTaken."""
         if is_finished(await self.entry(), self._name, query_id, batch):
             return
-        await self.write(LedgerEntry(query_id=query_id, batch=batch, rows=rows))
+        await self._write(LedgerEntry(query_id=query_id, batch=batch, rows=rows).value())
 
     async def write(self, entry: LedgerEntry) -> None:
-        """Raises ProducerFenced where a younger driver has fenced this one."""
-        await self._write(entry.value())
+        """After `fence`; raises ProducerFenced where a younger driver has fenced this one since."""
+        driver = self._driver
+        assert driver is not None, "only a driver that has fenced the others writes what they must not"
+        async with driver.transaction():
+            await self._send(driver, entry.value())
 
     async def fence(self, transactional_id: str) -> Producer:
-        """What has fenced here before, with this id, writes nothing any more: what it was writing is done or undone.
+        """A driver that has fenced before with this id writes nothing any more: what it was writing is done or undone.
 
-        Once for a process: a driver that is fenced by a younger one stays so.
+        Each time anew: Spark has any of several processes commit, and the one that did before has fenced this one.
         """
-        if self._driver is None:
-            driver = Producer(
-                self._settings, linger_ms=0, transactional_id=transactional_id, transaction_timeout_ms=_WRITE_MS_MAX
-            )
-            try:
-                await driver.init_transactions()
-            except BaseException:
-                await driver.close(timeout_ms=0)
-                raise
-            self._driver = driver
-        return self._driver
+        driver = self._driver or Producer(
+            self._settings, linger_ms=0, transactional_id=transactional_id, transaction_timeout_ms=_WRITE_MS_MAX
+        )
+        self._driver = None
+        try:
+            await driver.init_transactions(anew=True)
+        except BaseException:
+            await driver.close(timeout_ms=0)
+            raise
+        self._driver = driver
+        return driver
 
     async def free(self) -> bool:
         """Takes the name out; whether it was there."""
@@ -174,15 +177,13 @@ class Ledger:
             raise RequestTimedOut(f"{LEDGER_TOPIC} was not read to its end within {allowed_ms} ms") from None
 
     async def _write(self, value: bytes | None) -> None:
-        if self._driver is not None:
-            async with self._driver.transaction():
-                await self._driver.send_and_wait(
-                    LEDGER_TOPIC, value, self._name.encode(), partition=_PARTITION.partition
-                )
-            return
+        """Where nobody is to be fenced."""
         if self._producer is None:
             self._producer = Producer(self._settings, linger_ms=0)
-        await self._producer.send_and_wait(LEDGER_TOPIC, value, self._name.encode(), partition=_PARTITION.partition)
+        await self._send(self._producer, value)
+
+    async def _send(self, producer: Producer, value: bytes | None) -> None:
+        await producer.send_and_wait(LEDGER_TOPIC, value, self._name.encode(), partition=_PARTITION.partition)
 
 
 async def _have_topic(admin: Admin) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 class TaskOutcome(NamedTuple):
     rows: int
-    #: Some of the last ones; None where there were none.
+    #: Some of the last ones of which a broker has said where they are; None where there were none.
     last: WrittenRows | None
 
 
@@ -55,8 +55,8 @@ class TaskRows:
     async def end(self) -> None:
         """Until all are acknowledged."""
         while self._entered:
-            written = await self._entered.popleft().written()
-            self.last = written[-1] if written else self.last
+            for one in await self._entered.popleft().written():
+                self.last = one if one.offset >= 0 else self.last
 
 
 def write_rows(

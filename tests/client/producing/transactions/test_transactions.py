@@ -245,6 +245,24 @@ async def test_the_second_with_an_id_fences_the_first(bootstrap: str, topic: str
     assert await committed(bootstrap, topic) == [b"of the second"]
 
 
+async def test_who_takes_the_id_anew_fences_whoever_had_it_since(bootstrap: str, topic: str, generation: int) -> None:
+    async with (
+        producing(bootstrap, generation, topic) as first,
+        producing(bootstrap, generation, topic) as second,
+    ):
+        await first.init_transactions()
+        await second.init_transactions()
+        await first.init_transactions()  # it has one: nothing is asked
+        await second.begin()
+        await second.send_and_wait(topic, b"of the second")
+        await first.init_transactions(anew=True)
+        async with first.transaction():
+            await first.send(topic, b"of the first")
+        with pytest.raises(ProducerFenced):
+            await second.commit()
+    assert await committed(bootstrap, topic) == [b"of the first"]
+
+
 async def test_closing_one_that_was_fenced_is_no_error(bootstrap: str, topic: str, generation: int) -> None:
     async with producing(bootstrap, generation, topic) as first:
         await first.begin()

@@ -1,48 +1,67 @@
-"""The data source with a fault planted in it: everything of its driver, or a task's worker, dies behind one step.
+"""The data source with faults planted in it: whoever takes part in a micro-batch dies behind a step of it.
 
-The option `dies` names a file; what stands in it is the step, and the file is gone when somebody has died:
+The option `dies` names a folder, and a file in it is named after the micro-batch that it is for. Each of its lines is
+one death, who and where, and goes when that one has died:
 
-    effect N           the driver, behind the N-th thing that it does to commit a micro-batch
-    outcome            the driver, behind the first of several commits
-    begin, detach      a task's worker, behind that call of its producer's
+    session effect N       the driver, its JVM and its workers, behind the N-th thing that it does to commit
+    committer effect N     the process alone that commits, while the driver lives on
+    session outcome        behind the first of several commits; a committer as well
+    worker WHERE           the process that runs a task: `begin` and `detach` of its producer's, `rows` behind the first
+                           of them, `told` when the driver is about to be told
+    executor WHERE         the same, and with it the executor's JVM, which runs other tasks besides
 """
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from pyspark import TaskContext
 
 from ottla.client.producing.producer import Producer
 from ottla.client.producing.transactions.methods import TransactionMethods
 from ottla.spark import OttlaDataSource
 from ottla.spark.sink.exactly_once.committing import BatchCommitter
+from ottla.spark.sink.task import TaskRows
 
 _perform, _outcome = BatchCommitter.perform, BatchCommitter._outcome
-_calls = {"begin": TransactionMethods.begin, "detach": TransactionMethods.detach}
+_begin, _detach, _add = TransactionMethods.begin, TransactionMethods.detach, TaskRows.add
+_EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
 class Plan:
-    def __init__(self, file: str) -> None:
-        self._file = Path(file)
+    """What is left to be died of in one micro-batch."""
 
-    def step(self) -> str:
-        try:
-            return self._file.read_text()
-        except FileNotFoundError:
-            return ""
+    def __init__(self, folder: str, batch: int) -> None:
+        self._file = Path(folder) / str(batch)
 
-    def taken(self, step: str) -> bool:
-        """Whether this one dies at it: of several that come to it at once one does."""
-        if self.step() != step:
-            return False
+    def taken(self, who: str, where: str) -> bool:
+        """Whether this one dies here: of several that come to it at once one does."""
         try:
-            self._file.unlink()
+            steps = self._file.read_text().splitlines()
         except FileNotFoundError:
             return False
+        if not steps or steps[0] != f"{who} {where}":
+            return False
+        mine = self._file.with_name(f"{self._file.name}.{os.getpid()}")
+        try:
+            self._file.rename(mine)
+        except FileNotFoundError:
+            return False
+        if steps[1:]:
+            left = mine.with_suffix(".left")
+            left.write_text("\n".join(steps[1:]))
+            left.rename(self._file)
+        mine.unlink()
         return True
+
+    def die(self, where: str) -> None:
+        for who, end in _ENDS.items():
+            if self.taken(who, where):
+                end()
 
 
 def end_the_session() -> None:
@@ -54,24 +73,45 @@ def end_the_session() -> None:
                 os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
+    end_this()
+
+
+def end_this() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def plant_in_driver(plan: Plan) -> None:
+def end_the_executor() -> None:
+    """The JVM above this process, and this process."""
+    pid = os.getpid()
+    while pid > 1:
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        if _EXECUTOR in Path(f"/proc/{pid}/cmdline").read_text():
+            os.kill(pid, signal.SIGKILL)
+            break
+    end_this()
+
+
+_ENDS: Mapping[str, Callable[[], None]] = {
+    "session": end_the_session,
+    "committer": end_this,
+    "worker": end_this,
+    "executor": end_the_executor,
+}
+
+
+def plant_in_committer(plan: Plan) -> None:
     done = 0
 
     async def perform(self: BatchCommitter, effect: Any) -> Any:
         nonlocal done
         event = await _perform(self, effect)
         done += 1
-        if plan.taken(f"effect {done}"):
-            end_the_session()
+        plan.die(f"effect {done}")
         return event
 
     async def outcome(self: BatchCommitter, task: Any) -> Any:
         found = await _outcome(self, task)
-        if plan.taken("outcome"):
-            end_the_session()
+        plan.die("outcome")
         return found
 
     BatchCommitter.perform = perform  # type: ignore[method-assign]  # the fault
@@ -79,29 +119,42 @@ def plant_in_driver(plan: Plan) -> None:
 
 
 def plant_in_task(plan: Plan) -> None:
-    async def call(self: Producer, name: str) -> Any:
-        result = await _calls[name](self)
-        if plan.taken(name):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
+    async def begin(self: Producer) -> None:
+        await _begin(self)
+        plan.die("begin")
 
-    Producer.begin = lambda self: call(self, "begin")  # type: ignore[method-assign]  # the fault
-    Producer.detach = lambda self: call(self, "detach")  # type: ignore[method-assign]  # the fault
+    async def detach(self: Producer) -> Any:
+        found = await _detach(self)
+        plan.die("detach")
+        return found
+
+    async def add(self: TaskRows, rows: Any, first_row: int) -> None:
+        await _add(self, rows, first_row)
+        plan.die("rows")
+
+    Producer.begin = begin  # type: ignore[method-assign]  # the fault
+    Producer.detach = detach  # type: ignore[method-assign]  # the fault
+    TaskRows.add = add  # type: ignore[method-assign]  # the fault
 
 
 class DyingWriter:
     """A writer whose tasks may die, and whose commit may end everything."""
 
-    def __init__(self, writer: Any, file: str) -> None:
+    def __init__(self, writer: Any, folder: str) -> None:
         self._writer = writer
-        self._file = file
+        self._folder = folder
 
     def write(self, iterator: Iterator[Any]) -> Any:
-        plant_in_task(Plan(self._file))
-        return self._writer.write(iterator)
+        context = TaskContext.get()
+        assert context is not None
+        plan = Plan(self._folder, int(context.getLocalProperty("streaming.sql.batchId") or 0))
+        plant_in_task(plan)
+        told = self._writer.write(iterator)
+        plan.die("told")
+        return told
 
     def commit(self, messages: Any, batch: int) -> None:
-        plant_in_driver(Plan(self._file))
+        plant_in_committer(Plan(self._folder, batch))
         self._writer.commit(messages, batch)
 
     def abort(self, messages: Any, batch: int) -> None:

@@ -2,136 +2,28 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from tests.client.producing.transactions.generations import GENERATIONS, speaking
 from tests.interop.broker import Broker
-from tests.spark.sink.conftest import frame
+from tests.spark.sink.exactly_once.query import COLUMNS, TASKS, Crash, Query, lines
 
 from ottla.client import sync
 from ottla.client.sync.loop_thread import LoopThread
-from ottla.model import TopicPartition
 from ottla.spark.sink.clients import close_kept_clients, kept_clients
-from ottla.spark.sink.columns import SinkColumns
 from ottla.spark.sink.entries import DONE, PARTIAL, PREPARED, LedgerEntry, LedgerTask
 from ottla.spark.sink.errors import BatchNotCommitted, DriverFenced, RowsMoved
-from ottla.spark.sink.exactly_once.committing import BatchCommitter
-from ottla.spark.sink.exactly_once.core import BatchCommit
 from ottla.spark.sink.exactly_once.effects import Commit, Effect, Event, Fence, Write
 from ottla.spark.sink.exactly_once.naming import drawn_run, task_id
-from ottla.spark.sink.exactly_once.replayed import work_of
 from ottla.spark.sink.exactly_once.tasks import TransactionalTask
 from ottla.spark.sink.ledger import Ledger
-from ottla.spark.sink.messages import TransactionReport, Work
+from ottla.spark.sink.messages import Work
 from ottla.testing.in_process import InProcessBroker
 
 pytestmark = pytest.mark.ottla_topic(partitions=2)
-
-COLUMNS = SinkColumns(frame("value binary"), "ignored")
-TASKS = 3
-
-
-class Crash(BaseException):
-    """The driver dies."""
-
-
-class Query:
-    """One query's drivers, one after the other, each with clients of its own."""
-
-    def __init__(self, bootstrap: str, topic: str, thread: LoopThread) -> None:
-        self.topic = topic
-        self.settings = {"bootstrap.servers": bootstrap}
-        #: Of tasks alone.
-        self.timeout: dict[str, str] = {}
-        self.thread = thread
-        self.run = drawn_run()
-
-    def entry(self) -> LedgerEntry | None:
-        async def read() -> LedgerEntry | None:
-            ledger = Ledger(self.settings, self.topic)
-            try:
-                return await ledger.entry()
-            finally:
-                await ledger.close()
-
-        return self.thread.run(read)
-
-    def committer(self) -> BatchCommitter:
-        return self.thread.call(lambda: BatchCommitter(self.settings, self.topic))
-
-    def report(self, batch: int, task: int, *, attempt: int = 0, rows: int = 4, moved: int = 0) -> TransactionReport:
-        values = [b"%d %d %d" % (batch, task, row + moved) for row in range(rows)]
-        batches = [pa.record_batch({"value": values[:1]}), pa.record_batch({"value": values[1:]})]
-        return self.written(batch, task, batches if rows else [], attempt)
-
-    def written(self, batch: int, task: int, batches: list[Any], attempt: int = 0) -> TransactionReport:
-        made = TransactionalTask("q", task, batch)
-        work = work_of(self.entry(), self.topic, "q", batch, task)
-        if work is Work.NONE:
-            return made.passed_over(iter(batches))
-        if work is Work.COUNTED:
-            return made.counted(iter(batches), COLUMNS)
-        name = task_id(self.topic, self.run, task, attempt)
-        report = made.written(iter(batches), COLUMNS, self.topic, {**self.settings, **self.timeout}, name, self.thread)
-        return pickle.loads(pickle.dumps(report))
-
-    def commit(
-        self, batch: int, reports: list[TransactionReport], dies: Callable[[Effect, Event], bool] | None = None
-    ) -> None:
-        """By a driver that begins now, and dies behind a step where it shall."""
-        committer = self.committer()
-        performed = committer.perform
-
-        async def perform(effect: Effect) -> Event:
-            event = await performed(effect)
-            if dies is not None and dies(effect, event):
-                raise Crash
-            return event
-
-        committer.perform = perform  # type: ignore[method-assign]  # a driver that dies in its middle
-        try:
-            self.thread.run(lambda: committer.commit(BatchCommit(self.topic, batch, reports)))
-        finally:
-            self.thread.run(committer.close)
-
-    def whole(self, batch: int, **options: Any) -> list[TransactionReport]:
-        return [self.report(batch, task, **options) for task in range(TASKS)]
-
-    def seen(self) -> list[str]:
-        with sync.Consumer(self.settings, isolation_level="read_committed") as consumer:
-            partitions = [TopicPartition(self.topic, number) for number in range(2)]
-            consumer.assign(partitions)
-            consumer.seek_to_beginning(*partitions)
-            ends = consumer.end_offsets(partitions)
-            found = []
-            while any(consumer.position(tp) < ends[tp] for tp in partitions):
-                found += [(one.value or b"").decode() for one in consumer.poll(timeout_ms=20)]
-        return sorted(found)
-
-    def open(self) -> list[str]:
-        with sync.Admin(self.settings) as admin:
-            listed = admin.list_transactions(states=["Ongoing"])
-        return [one.transactional_id for one in listed if one.transactional_id.startswith(f"{self.topic}/")]
-
-
-def lines(*batches: int) -> list[str]:
-    return sorted(f"{batch} {task} {row}" for batch in batches for task in range(TASKS) for row in range(4))
-
-
-@pytest.fixture
-def thread() -> Iterator[LoopThread]:
-    made = LoopThread("test")
-    yield made
-    made.end()
-
-
-@pytest.fixture
-def query(ottla_broker: InProcessBroker, topic: str, thread: LoopThread) -> Query:
-    return Query(ottla_broker.bootstrap, topic, thread)
 
 
 def test_rows_are_seen_when_the_driver_has_committed(query: Query) -> None:
@@ -259,15 +151,15 @@ def test_a_task_that_was_fenced_before_prepared(query: Query) -> None:
     assert query.seen() == lines(0)
 
 
-def test_an_older_driver_is_fenced(query: Query, thread: LoopThread) -> None:
-    older = query.committer()
+def test_an_older_driver_is_fenced(query: Query) -> None:
+    older = query.driver()
     reports = query.whole(0)
-    thread.run(lambda: older.perform(Fence()))
+    older.perform(Fence())
     query.run = drawn_run()
     query.commit(0, query.whole(0))
     with pytest.raises(DriverFenced, match="another driver of"):
-        thread.run(lambda: older.perform(Write(LedgerEntry(query_id="q", batch=5, rows=0))))
-    thread.run(older.close)
+        older.perform(Write(LedgerEntry(query_id="q", batch=5, rows=0)))
+    older.close()
     assert query.entry() == LedgerEntry(query_id="q", batch=0, rows=12)
     assert query.seen() == lines(0)
     assert reports

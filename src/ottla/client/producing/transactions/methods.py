@@ -25,10 +25,11 @@ class TransactionMethods:
     #: No record is taken: the producer is closed, or transactional and none is open.
     barred: bool
 
-    async def init_transactions(self) -> None:
+    async def init_transactions(self, *, anew: bool = False) -> None:
         """Becomes the only producer with this `transactional.id`: an earlier one is fenced, and what it left open is
-        aborted. The first `begin` does it where this was not called."""
-        await self._transactions().initialize()
+        aborted. The first `begin` does it where this was not called. With `anew` whoever has begun since is fenced
+        as well, where otherwise nothing is done a second time."""
+        await self._transactions().initialize(anew=anew)
 
     async def begin(self) -> None:
         """Begins a transaction: what is sent from now on is seen by readers of committed records when it commits."""

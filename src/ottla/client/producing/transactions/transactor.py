@@ -83,10 +83,10 @@ class Transactor:
 
     # What callers use
 
-    async def initialize(self) -> None:
+    async def initialize(self, *, anew: bool) -> None:
         """Fences what has the same id, and ends its transaction; has this producer's identity from then on."""
         with self.core.busy("init_transactions", _S.UNINITIALIZED, _S.INITIALIZING, _S.READY):
-            if self.core.state is not _S.READY:
+            if anew or self.core.state is not _S.READY:
                 await self._initialize(None)
 
     async def begin(self) -> None:

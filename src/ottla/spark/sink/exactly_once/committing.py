@@ -58,11 +58,11 @@ _OPEN: Final = "Ongoing"
 class BatchCommitter:
     """Of one query's name in one process, for all its micro-batches."""
 
-    def __init__(self, settings: Mapping[str, str], name: str) -> None:
-        """`settings` are those that every client has."""
+    def __init__(self, settings: Mapping[str, str], name: str, ledger: Ledger) -> None:
+        """`settings` are those that every client has; the ledger is closed by whoever has made it."""
         self._settings = dict(settings)
         self._name = name
-        self._ledger = Ledger(settings, name)
+        self._ledger = ledger
         self._admin = Admin(self._settings)
         self._turns = asyncio.Semaphore(_AT_ONCE_MAX)
         #: Ends transactions of tasks: whoever has their identities may.
@@ -88,18 +88,19 @@ class BatchCommitter:
             ) from error
 
     async def abort(self, transactions: Sequence[TransactionIdentity]) -> None:
-        """Those of a micro-batch whose commit has not begun."""
-        await self._abort(Abort(tuple(transactions)))
+        """Those of a micro-batch that Spark has given up, and that the ledger does not list. Its commit may have begun,
+        and in another process: what is listed is to be committed, whoever does it."""
+        entry = await self._ledger.entry()
+        listed = frozenset() if entry is None else frozenset(one.transaction for one in entry.tasks)
+        await self._abort(Abort(tuple(one for one in transactions if one not in listed)))
 
     async def close(self) -> None:
-        await self._ledger.close()
         await self._admin.close()
         await self._ender.close()
 
     # One effect each
 
     async def _fence(self, _: Fence) -> Event:
-        await self._ledger.entry()  # makes the topic, where there is none
         self._driver = await self._ledger.fence(driver_id(self._name))
         return Fenced()
 
@@ -117,8 +118,14 @@ class BatchCommitter:
         return Written()
 
     async def _commit(self, effect: Commit) -> Event:
-        outcomes = await asyncio.gather(*map(self._outcome, effect.tasks))
-        return Committed({task.task: outcome for task, outcome in zip(effect.tasks, outcomes, strict=True)})
+        # One that is not answered leaves the others to be: the next driver has the less to do.
+        outcomes = await asyncio.gather(*map(self._outcome, effect.tasks), return_exceptions=True)
+        found = {}
+        for task, outcome in zip(effect.tasks, outcomes, strict=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+            found[task.task] = outcome
+        return Committed(found)
 
     async def _find_strays(self, effect: FindStrays) -> Event:
         assert self._driver is not None

@@ -79,7 +79,7 @@ class TransactionalTask:
             rows=told.rows,
             checksum=summed.checksum,
             transaction=transaction,
-            place=None if last is None or last.offset < 0 else RecordPlace(last.topic, last.partition, last.offset),
+            place=None if last is None else RecordPlace(last.topic, last.partition, last.offset),
         )
 
     def _report(self, work: Work, **more: Any) -> TransactionReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
@@ -57,7 +58,6 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
             return
         kept = kept_clients()
         committer = kept.committer(self._target)
-        kept.begun[self._name] = batchId
         try:
             kept.thread.run(lambda: committer.commit(BatchCommit(self._name, batchId, reports)))
         except KafkaError as error:
@@ -69,15 +69,15 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         except BatchNotCommitted:
             kept.drop_committer(self._target)
             raise
-        kept.begun.pop(self._name)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Tasks have failed, and those that have not are waited for by readers until they end; or `commit` was called,
-        and has left what it must leave."""
-        kept = kept_clients()
+        """Tasks have failed, and readers wait for what the others have open; or `commit` has, in a process that Spark
+        has ended since, and what it has listed stays."""
         reports = [one for one in messages if isinstance(one, TransactionReport)]
         opened = [one.transaction for one in reports if one.transaction is not None]
-        if kept.begun.pop(self._name, None) == batchId or not opened:
+        if not opened:
             return
+        kept = kept_clients()
         committer = kept.committer(self._target)
-        kept.thread.run(lambda: committer.abort(opened))
+        with suppress(KafkaError):  # nobody knows what is listed: it stays, and the next driver aborts it if it is not
+            kept.thread.run(lambda: committer.abort(opened))
