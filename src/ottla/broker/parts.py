@@ -148,6 +148,16 @@ class BrokerParts:
             lambda: self.transaction_links,
         )
         self.round.join(self.questions)
+        # Before the journals too: the group coordinator writes the markers of its partitions into its own.
+        self.markers = TransactionMarkers(
+            self.replicas,
+            self.writes,
+            self.round,
+            clock,
+            self.groups,
+            lambda: live.current.replication.request_timeout_ms,
+        )
+        self.round.join(self.markers)
         self.round.join(self.journals)
         self.transaction_journals = Journals(
             self.replicas,
@@ -158,15 +168,6 @@ class BrokerParts:
             lambda: transaction_journal_settings(live.current),
         )
         self.round.join(self.transaction_journals)
-        self.markers = TransactionMarkers(
-            self.replicas,
-            self.writes,
-            self.round,
-            clock,
-            self.groups,
-            lambda: live.current.replication.request_timeout_ms,
-        )
-        self.round.join(self.markers)
         self.reports = ReplicaReports(self.controller, broker_id, ground.give_up)
         self.replicas.isr_changes.lag_ms_max = config.replication.lag_time_ms_max
         self.isr_requests = IsrRequests(broker_id, self.replicas, self.controller, metadata, clock)
