@@ -11,7 +11,13 @@ import struct
 import time
 from dataclasses import dataclass
 
+from ottla.protocol.generated.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopicResult,
+)
 from ottla.protocol.generated.api_versions import ApiVersion, ApiVersionsResponse
+from ottla.protocol.generated.end_txn import EndTxnResponse
 from ottla.protocol.generated.fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -20,6 +26,7 @@ from ottla.protocol.generated.fetch import (
     FetchTopic,
     PartitionData,
 )
+from ottla.protocol.generated.find_coordinator import FindCoordinatorResponse
 from ottla.protocol.generated.init_producer_id import InitProducerIdResponse
 from ottla.protocol.generated.metadata import (
     MetadataRequest,
@@ -41,6 +48,7 @@ from ottla.protocol.message import Message
 from ottla.records.record import Record, encode_batch
 
 PRODUCE, FETCH, METADATA, API_VERSIONS, INIT_PRODUCER_ID = 0, 1, 3, 18, 22
+FIND_COORDINATOR, ADD_PARTITIONS, END_TXN = 10, 24, 26
 #: The oldest flexible versions: what a client of today speaks at least, and the last that name their topics.
 PRODUCE_VERSION, FETCH_VERSION = 9, 12
 METADATA_VERSION = 9
@@ -115,9 +123,10 @@ def fetch(size: int, *, topic: str = TOPIC, version: int = FETCH_VERSION) -> Fra
 
 
 def null_answers(port: int, fetch_bytes: int) -> bytes:
-    """The null server's file: enough for librdkafka and for the load generator; a fetch brings ``fetch_bytes``."""
+    """The null server's file: enough for librdkafka and its transactions, and for the load generator; a fetch brings
+    ``fetch_bytes``."""
     served = {PRODUCE: (3, PRODUCE_VERSION), METADATA: (0, METADATA_VERSION), API_VERSIONS: (0, 3)}
-    served[INIT_PRODUCER_ID] = (0, 1)
+    served |= {INIT_PRODUCER_ID: (0, 1), FIND_COORDINATOR: (0, 2), ADD_PARTITIONS: (0, 0), END_TXN: (0, 1)}
     versions = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in served.items()]
     entries = [
         (API_VERSIONS, 3, ApiVersionsResponse(api_keys=versions)),
@@ -125,6 +134,9 @@ def null_answers(port: int, fetch_bytes: int) -> bytes:
         (METADATA, METADATA_VERSION, _metadata(port)),
         (METADATA, 1, _metadata(port)),
         (INIT_PRODUCER_ID, 1, InitProducerIdResponse(producer_id=1, producer_epoch=0)),
+        (FIND_COORDINATOR, 2, FindCoordinatorResponse(node_id=1, host="127.0.0.1", port=port)),
+        (ADD_PARTITIONS, 0, _added()),
+        (END_TXN, 1, EndTxnResponse()),
     ]
     found = [entry(key, version, encode_response(key, version, 0, message)) for key, version, message in entries]
     found.append(entry(PRODUCE, PRODUCE_VERSION, produce_answer(TOPIC, 0, PRODUCE_VERSION)))
@@ -164,6 +176,12 @@ def _metadata(port: int) -> MetadataResponse:
         controller_id=1,
         topics=[MetadataResponseTopic(name=TOPIC, partitions=[part])],
     )
+
+
+def _added() -> AddPartitionsToTxnResponse:
+    part = AddPartitionsToTxnPartitionResult(partition_index=0)
+    topic = AddPartitionsToTxnTopicResult(name=TOPIC, results_by_partition=[part])
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=[topic])
 
 
 def entry(key: int, version: int, frame: bytes) -> bytes:

@@ -11,10 +11,11 @@ from pathlib import Path
 from statistics import median
 
 from bench import machine
+from bench.frames import TOPIC as NULL_TOPIC
 from bench.lifecycle import brokers
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
-from bench.servers import KAFKA, Running
+from bench.servers import KAFKA, NULL, Running
 from bench.wire import delete_topic, fresh_topic
 
 CLIENT_SECONDS_MAX = 300.0
@@ -47,15 +48,18 @@ def client(work: str, ports: Sequence[int], topic: str, *words: object) -> list[
     return [float(word) for word in done.stdout.split()]
 
 
-def small_transactions(ports: Sequence[int], producers: int, seconds: float) -> dict[str, float]:
+def small_transactions(ports: Sequence[int], producers: int, seconds: float, topic: str = TOPIC) -> dict[str, float]:
     """Rate and times of transactions of one record, of so many producers at the same time."""
-    count, passed, p50, p99 = client("small", ports, TOPIC, producers, seconds)
+    count, passed, p50, p99 = client("small", ports, topic, producers, seconds)
     return {"count": count, "transactions": count / passed, "p50": p50 / 1000, "p99": p99 / 1000}
 
 
 @dataclass(frozen=True, kw_only=True)
 class SmallTransactions:
-    """Of one record each, each of so many producers one after the other, all in one partition."""
+    """Of one record each, each of so many producers one after the other, all in one partition.
+
+    What the null server reaches is what the client allows: it waits for a millisecond before it adds a partition.
+    """
 
     name: str
     title: str
@@ -75,15 +79,18 @@ class SmallTransactions:
                 self._once(running, context.effort.warm_seconds)
             return self._once(running, context.effort.seconds)
 
-        context.measure_in_turns(results, brokers(context), take, lambda _: context.effort.rounds)
+        context.measure_in_turns(results, context.kinds, take, lambda _: context.effort.rounds)
         return results
 
     def _once(self, running: Running, seconds: float) -> Figures:
-        fresh_topic(running.port, TOPIC)
+        is_null = running.kind == NULL
+        if not is_null:
+            fresh_topic(running.port, TOPIC)
         before = machine.cpu_seconds(running.pid)
-        found = small_transactions([running.port], self.producers, seconds)
+        found = small_transactions([running.port], self.producers, seconds, NULL_TOPIC if is_null else TOPIC)
         used = machine.cpu_seconds(running.pid) - before
-        delete_topic(running.port, TOPIC)
+        if not is_null:
+            delete_topic(running.port, TOPIC)
         return {**found, "cpu": used * 1000 / found["count"]}
 
 
@@ -109,16 +116,20 @@ class LargeTransactions:
             running = context.shared(kind)
             machine.pin(running.pid, machine.cores())
             found: dict[int, list[float]] = {0: [], self.records: []}
+            is_null = kind == NULL
             for number in range(2 * min(PAIRS_A_ROUND, context.effort.rounds)):
                 a_transaction = (0, self.records)[(number + number // 2) % 2]
-                fresh_topic(running.port, TOPIC)
-                (seconds,) = client("large", [running.port], TOPIC, records, a_transaction)
+                if not is_null:
+                    fresh_topic(running.port, TOPIC)
+                topic = NULL_TOPIC if is_null else TOPIC
+                (seconds,) = client("large", [running.port], topic, records, a_transaction)
                 found[a_transaction].append(records / seconds / 1000)
-            delete_topic(running.port, TOPIC)
+            if not is_null:
+                delete_topic(running.port, TOPIC)
             transactional, idempotent = median(found[self.records]), median(found[0])
             return {"transactional": transactional, "idempotent": idempotent, "share": transactional / idempotent}
 
-        context.measure_in_turns(results, brokers(context), take, lambda _: context.effort.rounds)
+        context.measure_in_turns(results, context.kinds, take, lambda _: context.effort.rounds)
         return results
 
 

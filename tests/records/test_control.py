@@ -7,8 +7,8 @@ from tests.records.generated_records import NOW
 from tests.records.golden_batches import golden_batches
 
 from ottla.records.batch import parse_header
-from ottla.records.control import ControlRecord, ControlType, control_batch, control_key, parse_control
-from ottla.records.errors import CorruptBatch
+from ottla.records.control import ControlRecord, ControlType, control_batch, control_key, parse_control, plain_marker
+from ottla.records.errors import CorruptBatch, RecordError
 from ottla.records.record import decode_batch
 
 
@@ -33,6 +33,27 @@ def test_end_of_a_transaction_is_kafkas_byte_for_byte(name: str, control_type: C
     parsed = parse_control(record.key, record.value)
     assert parsed == ControlRecord(control_type, int(control_type), 12)
     assert parsed.ends_transaction
+
+
+def said(batch: bytes) -> tuple[ControlType, int] | None:
+    """What the long way finds in a batch of one marker."""
+    try:
+        (record,) = decode_batch(batch, check_crcs=False)
+        parsed = parse_control(record.key, record.value)
+    except (RecordError, ValueError):
+        return None
+    return None if parsed.coordinator_epoch is None else (parsed.type, parsed.coordinator_epoch)
+
+
+@pytest.mark.parametrize("control_type", [ControlType.COMMIT, ControlType.ABORT])
+def test_the_short_way_reads_what_the_long_one_does_or_nothing(control_type: ControlType) -> None:
+    sound = control_batch(control_type, timestamp=NOW, producer_id=4711, producer_epoch=3, coordinator_epoch=12)
+    assert plain_marker(sound) == said(sound) == (control_type, 12)
+    for at in range(len(sound)):
+        for byte in (0, 1, 2, 7, 0x20, 0x7F, 0x80, 0xFF):
+            other = sound[:at] + bytes([byte]) + sound[at + 1 :]
+            assert plain_marker(other) in (None, said(other)), (at, byte)
+    assert plain_marker(sound[:-1]) is plain_marker(sound + b"\0") is None
 
 
 def test_kafkas_leader_change_is_recognised() -> None:

@@ -10,7 +10,7 @@ from ottla.replication.round import Participant, Round
 
 
 class Noted(Participant):
-    def __init__(self, name: str, notes: list[str], rank: int = 1) -> None:
+    def __init__(self, name: str, notes: list[str], rank: int = 2) -> None:
         self._name = name
         self._notes = notes
         self.rank = rank  # type: ignore[misc]

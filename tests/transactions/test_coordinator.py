@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 from tests.groups.journal import MemoryJournal
@@ -12,27 +12,27 @@ from tests.transactions.world import ID, A, Clock, producer_of
 
 from ottla.config.broker import Config
 from ottla.coordinators.caller import Now
+from ottla.coordinators.journal import EndMarker
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate, PartitionState
-from ottla.model import BrokerId, Epoch, ErrorCode, TopicId
+from ottla.model import BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
 from ottla.protocol.generated.list_transactions import ListTransactionsRequest
-from ottla.protocol.generated.write_txn_markers import (
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
+from ottla.protocol.generated.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from ottla.steps import at_once
 from ottla.transactions.asked import EndAsked, ProducerAnswer, ProducerInit, ProducerPartitions
 from ottla.transactions.coordinator import TransactionCoordinator
-from ottla.transactions.markers import MarkerWriter
+from ottla.transactions.markers import Marked, MarkerWriter
 
 NOW = Now(1_000, 1_000)
 LOADING, NOT_COORDINATOR = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR
 
 
 class Nobody:
+    broker_id = BrokerId(1)
+
+    def write_here(self, end: EndMarker, partitions: Sequence[TopicPartition], marked: Marked) -> None:
+        raise AssertionError("nothing is ended")
+
     async def write(self, broker: BrokerId, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         raise AssertionError("nothing is ended")
 
@@ -115,30 +115,14 @@ def test_a_partition_that_is_led_elsewhere_is_loaded_or_was_found_uncommitted() 
     asyncio.run(asyncio.wait_for(scene(), 60))
 
 
-class Writer:
+class Writer(Nobody):
     """Writes markers when the test says so, to partitions that all lie here."""
 
     def __init__(self) -> None:
-        self.may_write = asyncio.Event()
+        self.waiting: list[Callable[[], None]] = []
 
-    async def write(self, broker: BrokerId, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-        await self.may_write.wait()
-        results = [
-            WritableTxnMarkerResult(
-                producer_id=marker.producer_id,
-                topics=[
-                    WritableTxnMarkerTopicResult(
-                        name=topic.name,
-                        partitions=[
-                            WritableTxnMarkerPartitionResult(partition_index=each) for each in topic.partition_indexes
-                        ],
-                    )
-                    for topic in marker.topics
-                ],
-            )
-            for marker in request.markers
-        ]
-        return WriteTxnMarkersResponse(markers=results)
+    def write_here(self, end: EndMarker, partitions: Sequence[TopicPartition], marked: Marked) -> None:
+        self.waiting.append(lambda: marked([ErrorCode.NONE for _ in partitions]))
 
 
 @pytest.mark.parametrize("is_given_up", [False, True])
@@ -163,9 +147,8 @@ def test_partitions_of_the_next_transaction_wait_for_the_markers_of_the_last_one
             coordinator.led.resigned(0)
             assert waits.value is NOT_COORDINATOR
         else:
-            writer.may_write.set()
-            while not waits.came:  # noqa: ASYNC110 - turns of the loop, and no time
-                await asyncio.sleep(0)
+            for write in writer.waiting:
+                write()
             assert waits.value is ErrorCode.NONE
         await coordinator.close()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 from tests.transactions.world import A, B, C, Clock
 
 from ottla.coordinators.caller import Now
+from ottla.coordinators.journal import EndMarker
 from ottla.interbroker.links import LinkLost
 from ottla.model import NO_BROKER, BrokerId, ErrorCode, TopicPartition
 from ottla.protocol.generated.write_txn_markers import (
@@ -19,9 +20,9 @@ from ottla.protocol.generated.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from ottla.transactions import markers
-from ottla.transactions.markers import MarkerLines, TransactionEnd
+from ottla.transactions.markers import Marked, MarkerLines, TransactionEnd
 
-ONE, TWO = BrokerId(1), BrokerId(2)
+ONE, TWO, HERE = BrokerId(1), BrokerId(2), BrokerId(3)
 
 
 class Brokers:
@@ -30,6 +31,12 @@ class Brokers:
     def __init__(self) -> None:
         self.asked: list[tuple[BrokerId, WriteTxnMarkersRequest]] = []
         self.answers: list[asyncio.Future[WriteTxnMarkersResponse]] = []
+        self.broker_id = HERE
+        #: What is written by a call.
+        self.here: list[tuple[EndMarker, list[TopicPartition], Marked]] = []
+
+    def write_here(self, end: EndMarker, partitions: Sequence[TopicPartition], marked: Marked) -> None:
+        self.here.append((end, list(partitions), marked))
 
     async def write(self, broker: BrokerId, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         self.asked.append((broker, request))
@@ -149,6 +156,67 @@ def test_what_comes_while_a_broker_is_asked_goes_together() -> None:
         room.brokers.answer(1)
         await room.over(4)
         assert room.done == [1, 2, 3, 4]
+
+    in_room(scene)
+
+
+def test_a_few_partitions_that_are_led_here_are_marked_by_a_call() -> None:
+    async def scene(room: Room) -> None:
+        room.leaders |= {A: HERE, B: HERE}
+        room.send(7, B, A, C)
+        ((end, partitions, marked),) = room.brokers.here
+        assert end == EndMarker(7, 0, 5, True, 2)
+        assert partitions == [A, B]
+        marked([ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS])
+        await room.asked(1)
+        assert room.brokers.producers(0) == [7]
+        room.brokers.answer(0)
+        await until(lambda: len(room.brokers.here) == 2)
+        _, partitions, marked = room.brokers.here[1]
+        assert (partitions, room.done) == ([B], [])
+        marked([ErrorCode.NONE])
+        assert room.done == [7]
+        assert len(room.lines) == 0
+
+    in_room(scene)
+
+
+def test_what_is_marked_here_and_was_given_up_meanwhile() -> None:
+    async def scene(room: Room) -> None:
+        room.leaders[A] = HERE
+        room.send(7, A, owner="mine")
+        room.lines.forget("mine")
+        room.brokers.here[0][2]([ErrorCode.NONE])
+        assert room.done == []
+
+    in_room(scene)
+
+
+def test_a_fault_behind_one_marker_is_no_others() -> None:
+    async def scene(room: Room) -> None:
+        room.leaders[A] = HERE
+
+        def fails(_: Now) -> None:
+            raise AssertionError("a fault of ours")
+
+        room.lines.send(None, TransactionEnd(1, 0, 5, True, 2, frozenset((A,))), fails)
+        room.brokers.here[0][2]([ErrorCode.NONE])
+
+    in_room(scene)
+
+
+def test_many_partitions_that_are_led_here_go_in_a_request() -> None:
+    """Which is taken apart in steps."""
+
+    async def scene(room: Room) -> None:
+        many = [A._replace(partition=number) for number in range(markers.PARTITIONS_HERE_MAX + 1)]
+        room.leaders |= dict.fromkeys(many, HERE)
+        room.send(7, *many)
+        await room.asked(1)
+        assert room.brokers.here == []
+        assert room.brokers.asked[0][0] == HERE
+        room.brokers.answer(0)
+        await room.over(1)
 
     in_room(scene)
 

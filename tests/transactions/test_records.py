@@ -7,7 +7,7 @@ from tests.transactions.world import A, B, C
 
 from ottla.model import NO_PRODUCER_ID, TopicPartition
 from ottla.protocol.errors import EncodeError
-from ottla.protocol.generated.transaction_log_value import TransactionLogValue
+from ottla.protocol.generated.transaction_log_value import PartitionsSchema, TransactionLogValue
 from ottla.protocol.header import PLAIN_FRAME_BYTES_MAX
 from ottla.steps import at_once
 from ottla.transactions.records import BadRecord, read_key, read_value, transaction_key, transaction_value
@@ -52,6 +52,30 @@ def test_values_are_read_as_they_were_written(
         next_producer_id=following,
     )
     assert at_once(read_value(transaction_value(known))) == known
+
+
+@pytest.mark.parametrize("client_version", [0, 1, 2])
+@pytest.mark.parametrize("status", sorted(set(S) - DEAD_OR_UNDER_WAY))
+@pytest.mark.parametrize("partition", [None, A, TopicPartition("t" * 249, 1_000_000), TopicPartition("\u4e8b", 7)])
+def test_the_short_way_writes_what_the_long_one_does(
+    client_version: int, status: S, partition: TopicPartition | None
+) -> None:
+    is_empty = status is S.EMPTY
+    partitions = frozenset[TopicPartition]() if partition is None or is_empty else frozenset((partition,))
+    known = AT_REST._replace(status=status, partitions=partitions, client_version=client_version)
+    schemas = [PartitionsSchema(topic=tp.topic, partition_ids=[tp.partition]) for tp in partitions]
+    value = TransactionLogValue(
+        producer_id=known.producer_id,
+        previous_producer_id=known.previous_producer_id,
+        producer_epoch=known.producer_epoch,
+        transaction_timeout_ms=known.timeout_ms,
+        transaction_status=status,
+        transaction_partitions=None if is_empty else schemas,
+        transaction_last_update_timestamp_ms=known.updated_ms,
+        transaction_start_timestamp_ms=known.started_ms,
+        client_transaction_version=client_version,
+    )
+    assert transaction_value(known) == b"\0\1" + value.encode(1)
 
 
 def test_a_value_of_many_partitions_is_read_in_steps() -> None:

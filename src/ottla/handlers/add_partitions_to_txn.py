@@ -73,23 +73,35 @@ def _gathered(call: Call, results: list[Steps[AddPartitionsToTxnResult]]) -> Ste
 
 
 def _of_client(call: Call, request: AddPartitionsToTxnRequest) -> Steps[AddPartitionsToTxnResponse | Later]:
-    topics, transactional_id = request.v3_and_below_topics, request.v3_and_below_transactional_id
-    asked = yield from _asked(
-        transactional_id, request.v3_and_below_producer_id, request.v3_and_below_producer_epoch, topics
-    )
-    if not may_write(call, transactional_id):
+    topics = request.v3_and_below_topics
+    asked = yield from asked_by_client(request)
+    if not may_write(call, asked.transactional_id):
         refused: _Errors = dict.fromkeys(asked.partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     else:
-        refused = yield from _refused(call, asked, of_client=True)
+        refused = yield from refused_to_client(call, asked)
     if refused:
-        return (yield from _client_answer(call, topics, refused))
+        return (yield from client_answer(call, topics, refused))
     answer = Later()
 
     def reply(error: ErrorCode) -> None:
-        answer.set(_client_answer(call, topics, dict.fromkeys(asked.partitions, error)))
+        answer.set(client_answer(call, topics, dict.fromkeys(asked.partitions, error)))
 
     call.services.transactions.add_partitions_when_at_rest(now_of(call), asked, reply)
     return answer
+
+
+def asked_by_client(request: AddPartitionsToTxnRequest) -> Steps[ProducerPartitions]:
+    return _asked(
+        request.v3_and_below_transactional_id,
+        request.v3_and_below_producer_id,
+        request.v3_and_below_producer_epoch,
+        request.v3_and_below_topics,
+    )
+
+
+def refused_to_client(call: Call, asked: ProducerPartitions) -> Steps[_Errors]:
+    """Empty where nothing is refused before the coordinator is asked, but for the transactional id."""
+    return _refused(call, asked, of_client=True)
 
 
 def _refused(call: Call, asked: ProducerPartitions, *, of_client: bool) -> Steps[_Errors]:
@@ -143,7 +155,7 @@ def _asked(
     return ProducerPartitions(transactional_id, producer_id, producer_epoch, frozenset(partitions))
 
 
-def _client_answer(
+def client_answer(
     call: Call, topics: list[AddPartitionsToTxnTopic], errors: _Errors
 ) -> Steps[AddPartitionsToTxnResponse]:
     results = yield from _results(call, topics, errors)

@@ -20,20 +20,23 @@ _FENCED_SINCE: Final = 2
 
 def handle(call: Call, request: EndTxnRequest) -> EndTxnResponse | Later:
     if not may_write(call, request.transactional_id):
-        return _answered(call, ProducerAnswer(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-    answer = Later()
-    asked = EndAsked(
+        return ended_answer(call, ProducerAnswer(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    answer, asked = Later(), asked_to_end(call, request)
+    call.services.transactions.end(now_of(call), asked, lambda found: answer.set(ended_answer(call, found)))
+    return answer
+
+
+def asked_to_end(call: Call, request: EndTxnRequest) -> EndAsked:
+    return EndAsked(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
         request.committed,
         EPOCH_A_TRANSACTION if call.version >= END_TXN_V2 else 0,
     )
-    call.services.transactions.end(now_of(call), asked, lambda found: answer.set(_answered(call, found)))
-    return answer
 
 
-def _answered(call: Call, answer: ProducerAnswer) -> EndTxnResponse:
+def ended_answer(call: Call, answer: ProducerAnswer) -> EndTxnResponse:
     return EndTxnResponse(
         throttle_time_ms=call.throttle_ms(),
         error_code=in_words_of(call.version, _FENCED_SINCE, answer.error),

@@ -19,6 +19,8 @@ PRODUCE: Final = 0
 FETCH: Final = 1
 OFFSET_COMMIT: Final = 8
 API_VERSIONS: Final = 18
+ADD_PARTITIONS_TO_TXN: Final = 24
+END_TXN: Final = 26
 
 #: Joins and their kin: all members of a group send them at once, and each waits for all the others.
 PATIENT: Final = frozenset({11, 13, 14, 68})
@@ -63,9 +65,9 @@ ROUTES: Final[dict[int, Route]] = {
     21: Route("delete_records", 0, 2),
     22: Route("init_producer_id", 0, 5),
     23: Route("offset_for_leader_epoch", 2, 4),
-    24: Route("add_partitions_to_txn", 0, 5),
+    ADD_PARTITIONS_TO_TXN: Route("add_partitions_to_txn", 0, 5),
     25: Route("add_offsets_to_txn", 0, 4),
-    26: Route("end_txn", 0, 5),
+    END_TXN: Route("end_txn", 0, 5),
     27: Route("write_txn_markers", 1, 2),
     28: Route("txn_offset_commit", 0, 5),
     29: Route("describe_acls", 1, 3),

@@ -12,14 +12,32 @@ import struct
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from ottla.records.batch import NO_SEQUENCE, Readable
-from ottla.records.builder import attribute_bits, build_batch, encode_record
+from ottla.records.batch import (
+    COMPRESSION_MASK,
+    CONTROL,
+    HEADER,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_SEQUENCE,
+    TRANSACTIONAL,
+    Readable,
+    patch_crc,
+)
 from ottla.records.errors import CorruptBatch
 
 _KEY: Final = struct.Struct(">hh")
 _END_OF_TRANSACTION: Final = struct.Struct(">hi")
 KEY_VERSION: Final = 0
 VALUE_VERSION: Final = 0
+#: The record of a marker as brokers write it, all of whose sizes are known: its own size, attributes, differences of
+#: time and offset, key, value, and no headers.
+_MARKER_RECORD: Final = struct.Struct(">BBBBBhhBhiB")
+#: As varints, of which the zigzag doubles them.
+_RECORD_SIZE: Final = 2 * (_MARKER_RECORD.size - 1)
+_KEY_SIZE: Final = 2 * _KEY.size
+_VALUE_SIZE: Final = 2 * _END_OF_TRANSACTION.size
+_MARKER: Final = struct.Struct(HEADER.format + _MARKER_RECORD.format.removeprefix(">"))
+_MARKER_ATTRIBUTES: Final = TRANSACTIONAL | CONTROL
 
 
 class ControlType(IntEnum):
@@ -86,17 +104,45 @@ def control_batch(
     `replication/journal_producers.py` makes it of what a coordinator asks for.
     """
     assert control_type in {ControlType.ABORT, ControlType.COMMIT}, "other types are not a transaction's end"
-    value = _END_OF_TRANSACTION.pack(VALUE_VERSION, coordinator_epoch)
-    return build_batch(
-        encode_record(0, 0, control_key(control_type), value, ()),
-        count=1,
-        last_offset_delta=0,
-        base_timestamp=timestamp,
-        max_timestamp=timestamp,
-        base_offset=base_offset,
-        attributes=attribute_bits(transactional=True, control=True),
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=NO_SEQUENCE,
-        leader_epoch=leader_epoch,
+    batch = bytearray(_MARKER.size)
+    _MARKER.pack_into(
+        batch,
+        0,
+        *(base_offset, _MARKER.size - LOG_OVERHEAD, leader_epoch, MAGIC, 0, _MARKER_ATTRIBUTES, 0),
+        *(timestamp, timestamp, producer_id, producer_epoch, NO_SEQUENCE, 1),
+        *(_RECORD_SIZE, 0, 0, 0, _KEY_SIZE, KEY_VERSION, control_type),
+        *(_VALUE_SIZE, VALUE_VERSION, coordinator_epoch, 0),
     )
+    patch_crc(batch, 0)
+    return bytes(batch)
+
+
+def plain_marker(batch: Readable) -> tuple[ControlType, int] | None:
+    """What a control batch says that is as `control_batch` writes it: ABORT or COMMIT, and the coordinator's epoch.
+
+    None of any other, which may be a marker all the same.
+    """
+    if len(batch) != _MARKER.size:
+        return None
+    base_offset, length, _, magic, _, attributes, delta, _, _, _, _, _, count, *record = _MARKER.unpack_from(batch)
+    type_id, coordinator_epoch = record[6], record[9]
+    if record != [
+        _RECORD_SIZE,
+        0,
+        0,
+        0,
+        _KEY_SIZE,
+        KEY_VERSION,
+        type_id,
+        _VALUE_SIZE,
+        VALUE_VERSION,
+        coordinator_epoch,
+        0,
+    ]:
+        return None
+    if (length, magic, attributes & COMPRESSION_MASK, delta, count) != (len(batch) - LOG_OVERHEAD, MAGIC, 0, 0, 1):
+        return None
+    return (_ENDS[type_id], coordinator_epoch) if base_offset >= 0 and type_id in _ENDS else None
+
+
+_ENDS: Final = {int(each): each for each in (ControlType.ABORT, ControlType.COMMIT)}

@@ -40,7 +40,7 @@ class Participant:
     __slots__ = ()
 
     #: Those of a lower one are asked first.
-    rank: ClassVar[int] = 1
+    rank: ClassVar[int] = 2
 
     def begin(self) -> None: ...
 

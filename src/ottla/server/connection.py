@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ottla.handlers.fetch.followers import FollowerMemo
     from ottla.handlers.fetch.memo import FetchMemo
     from ottla.handlers.produce.memo import ProduceMemo
+    from ottla.handlers.transactions.memo import TransactionMemos
     from ottla.native.fetch_lane import FetchLane
     from ottla.native.lane import Lane
     from ottla.server.buffers import Buffer
@@ -93,6 +94,7 @@ class Connection:
         "session",
         "slots",
         "start",
+        "transaction_memos",
         "unsent",
         "waits",
     )
@@ -140,6 +142,7 @@ class Connection:
         self.fetch_memo: FetchMemo | None = None
         self.follower_memo: FollowerMemo | None = None
         self.commit_memo: CommitMemo | CommitSeed | None = None
+        self.transaction_memos: TransactionMemos | None = None
         #: Compiled, and knows the likes of the last Produce, or of the last Fetch, by itself.
         self.lane: Lane | FetchLane | None = None
         self._after = after
@@ -160,7 +163,7 @@ class Connection:
         """From now on the connection is served as this one; what was remembered under the one before was another's."""
         self.session = session
         self.is_open = session.is_open
-        self.produce_memo = self.fetch_memo = self.follower_memo = self.commit_memo = None
+        self.produce_memo = self.fetch_memo = self.follower_memo = self.commit_memo = self.transaction_memos = None
         self.leave_lane()
 
     # -- answers
@@ -446,7 +449,7 @@ class Connection:
         self.unsent = ()
         self.answers = ()
         self.slots = ()
-        self.produce_memo = self.fetch_memo = self.follower_memo = self.commit_memo = None
+        self.produce_memo = self.fetch_memo = self.follower_memo = self.commit_memo = self.transaction_memos = None
         try:
             # Its descriptor's number may be another connection's at once.
             self.leave_lane()

@@ -26,10 +26,12 @@ from ottla.handlers.commit.recognised import RecognisedCommits
 from ottla.handlers.fetch.handler import FetchHandler
 from ottla.handlers.produce.handler import ProduceHandler
 from ottla.handlers.routes import (
+    ADD_PARTITIONS_TO_TXN,
     API_VERSIONS,
     BEFORE_AUTHENTICATION,
     BETWEEN_BROKERS,
     CONTROL,
+    END_TXN,
     FETCH,
     OFFSET_COMMIT,
     PATIENT,
@@ -37,6 +39,7 @@ from ottla.handlers.routes import (
     ROUTES,
     UNHURRIED,
 )
+from ottla.handlers.transactions.recognised import RecognisedTransactions
 from ottla.protocol.apis import api
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.fields import REQUEST_FIELDS
@@ -73,7 +76,13 @@ class Dispatcher:
         }
         self.patient = PATIENT
         self.round = services.round
-        self._commits = RecognisedCommits(services)
+        commits, transactions = RecognisedCommits(services), RecognisedTransactions(services)
+        #: What serves a request that is like an earlier one of its connection.
+        self._recognised = {
+            OFFSET_COMMIT: commits.serve,
+            ADD_PARTITIONS_TO_TXN: transactions.serve_adds,
+            END_TXN: transactions.serve_ends,
+        }
         services.round.join(produce)
         services.round.join(fetch)
         self._handles: dict[int, Handle] = {}
@@ -86,10 +95,11 @@ class Dispatcher:
 
     def serve(self, connection: Peer, buffer: RequestBuffer, start: int, end: int) -> None:
         key, version, correlation = REQUEST_FIELDS.unpack_from(buffer.data, start)
+        recognised = self._recognised.get(key)
         if (
-            key == OFFSET_COMMIT
+            recognised is not None
             and connection.is_open
-            and self._commits.serve(connection, buffer, start, end, version, correlation)
+            and recognised(connection, buffer, start, end, version, correlation)
         ):
             return
         route = ROUTES.get(key)

@@ -1,8 +1,9 @@
 """Markers on their way: the ends of transactions that are decided, to the leaders of their partitions.
 
-    send ─▶ the line of each leader ─▶ one request at a time, of all that waits ─▶ written
-                 ▲                                        │
-                 └────── after a pause, by the leaders of that moment ◀── not written
+    send ─┬▶ the line of each leader ─▶ one request at a time, of all that waits ─┬▶ written
+          └▶ a few partitions that this broker leads: a call ────────────────────┤
+          ▲                                                                      │
+          └───── after a pause, by the leaders of that moment ◀───── not written ┘
 
 A broker has one request at a time, so what comes meanwhile goes together. A marker is sent until its leader has written
 it, the partition is no more, or the coordinator's own partition is given up: whoever leads that goes on.
@@ -11,12 +12,15 @@ it, the partition is no more, or the coordinator's own partition is given up: wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 from ottla import logs
 from ottla.coordinators.caller import Now
+from ottla.coordinators.journal import EndMarker
 from ottla.interbroker.links import LinkFault
 from ottla.model import NO_BROKER, BrokerId, ErrorCode, TopicPartition
 from ottla.ports.clock import Clock
@@ -42,6 +46,8 @@ PIECES_S: Final = 0.02
 #: After so long it is the former. Until then the id stays as it is.
 UNKNOWN_MS_MAX: Final = 10_000
 _SAID_S: Final = 10.0
+#: Of one transaction, written by a call; those of a longer one go in a request, which is taken apart in steps.
+PARTITIONS_HERE_MAX: Final = 16
 
 #: The marker is written, or need not be.
 _WRITTEN: Final = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION})
@@ -60,13 +66,19 @@ class TransactionEnd(NamedTuple):
     partitions: frozenset[TopicPartition]
 
 
-class MarkerWriter(Protocol):
-    """How markers get to a broker: to this one by a call, to another by a request over a link.
+#: Called with a code for each partition, in their order.
+Marked = Callable[[list[ErrorCode]], None]
 
-    This broker's own is `handlers/write_txn_markers.py`:
-    `async def write_markers(services: Services, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse`,
-    which answers when all markers are committed, and asks nobody whether it may.
-    """
+
+class MarkerWriter(Protocol):
+    """How markers get to a broker: to this one by a call, to another by a request over a link."""
+
+    broker_id: BrokerId
+
+    def write_here(self, end: EndMarker, partitions: Sequence[TopicPartition], marked: Marked) -> None:
+        """In partitions that this broker leads, with all that comes for the same round. Asks nobody whether it may.
+        `marked` is called once, later: a code is NONE when that marker is committed."""
+        ...
 
     async def write(self, broker: BrokerId, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         """Raises LinkFault where there is no answer."""
@@ -162,6 +174,7 @@ class MarkerLines:
         if not self._is_under_way(sending) or self._closed:
             return
         gone: list[TopicPartition] = []
+        here: list[TopicPartition] = []
         for tp in sorted(partitions):
             leader = self._leader_of(tp)
             if leader is not None:
@@ -171,15 +184,25 @@ class MarkerLines:
                 continue
             if leader is None or leader == NO_BROKER:
                 self._later(sending, (tp,))
-                continue
-            line = self._lines.get(leader)
-            if line is None:
-                line = self._lines[leader] = _Line()
-            line.waiting.setdefault(sending, set()).add(tp)
-            self._serve(leader, line)
+            elif leader == self._writer.broker_id:
+                here.append(tp)
+            else:
+                self._line_up(leader, sending, tp)
+        if len(here) > PARTITIONS_HERE_MAX:
+            for tp in here:
+                self._line_up(self._writer.broker_id, sending, tp)
+        elif here:
+            self._write_here(sending, here)
         if gone:
             log_event.warning_limited("a transaction ends without markers where the topic is gone", partition=gone[0])
             self._settled(sending, gone)
+
+    def _line_up(self, leader: BrokerId, sending: _Sending, tp: TopicPartition) -> None:
+        line = self._lines.get(leader)
+        if line is None:
+            line = self._lines[leader] = _Line()
+        line.waiting.setdefault(sending, set()).add(tp)
+        self._serve(leader, line)
 
     def _is_gone(self, sending: _Sending, tp: TopicPartition) -> bool:
         now_ms = self._clock.monotonic_ms()
@@ -212,7 +235,22 @@ class MarkerLines:
         if self._due or self._again:
             self._wait(PIECES_S if self._due else RETRY_S)
 
-    # One broker's line.
+    # This broker.
+
+    def _write_here(self, sending: _Sending, partitions: Sequence[TopicPartition]) -> None:
+        end = sending.end
+        marker = EndMarker(
+            end.producer_id, end.producer_epoch, end.coordinator_epoch, end.committed, end.transaction_version
+        )
+        self._writer.write_here(marker, partitions, partial(self._written_here, sending, partitions))
+
+    def _written_here(self, sending: _Sending, partitions: Sequence[TopicPartition], codes: list[ErrorCode]) -> None:
+        try:
+            self._take(sending, dict(zip(partitions, codes, strict=True)))
+        except Exception as fault:  # a fault of ours: the round has other transactions' markers too
+            log_event.error("a transaction could not go on", error="".join(traceback.format_exception(fault)))
+
+    # Another broker's line.
 
     def _serve(self, broker: BrokerId, line: _Line) -> None:
         if line.task is None and not self._closed:
@@ -275,19 +313,27 @@ class MarkerLines:
             for each in topic.partitions
         }
         for sending, partitions in batch.items():
-            written: list[TopicPartition] = []
-            again: list[TopicPartition] = []
-            for tp in partitions if self._is_under_way(sending) else ():
-                error = errors.get((sending.end.producer_id, tp.topic, tp.partition), ErrorCode.REQUEST_TIMED_OUT)
-                if error == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
-                    log_event.warning_limited("markers of an old coordinator were refused", partition=tp)
-                    self._drop(sending)
-                    break
-                (written if error in _WRITTEN or self._needs_none(tp, error) else again).append(tp)
-            else:
-                if again:
-                    self._later(sending, again)
-                self._settled(sending, written)
+            producer_id = sending.end.producer_id
+            self._take(
+                sending,
+                {tp: errors.get((producer_id, *tp), ErrorCode.REQUEST_TIMED_OUT) for tp in partitions},
+            )
+
+    def _take(self, sending: _Sending, errors: Mapping[TopicPartition, int]) -> None:
+        """What became of some of its markers."""
+        if not self._is_under_way(sending):
+            return
+        written: list[TopicPartition] = []
+        again: list[TopicPartition] = []
+        for tp, error in errors.items():
+            if error == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+                log_event.warning_limited("markers of an old coordinator were refused", partition=tp)
+                self._drop(sending)
+                return
+            (written if error in _WRITTEN or self._needs_none(tp, error) else again).append(tp)
+        if again:
+            self._later(sending, again)
+        self._settled(sending, written)
 
     def _needs_none(self, tp: TopicPartition, error: int) -> bool:
         """A later epoch of the producer has written: either this coordinator is replaced, and then what it writes of

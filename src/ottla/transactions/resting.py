@@ -9,7 +9,6 @@ last one on their way for another millisecond. Clients that are answered CONCURR
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final, NamedTuple
 
 from ottla.coordinators.caller import Now
@@ -27,13 +26,16 @@ class _Waiting(NamedTuple):
 
 
 class Rest:
-    __slots__ = ("_count", "_timers", "_waiting")
+    __slots__ = ("_count", "_looks_ms", "_timers", "_waiting")
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
-        #: By transactional id, each of which has a timer for the first of its own.
+        #: By transactional id.
         self._waiting: dict[str, list[_Waiting]] = {}
         self._count = 0
+        #: When somebody's time may be over, for which there is a timer: one for all, which is not taken back where the
+        #: first of them is called before. Nearly all are, and an alarm for each would cost as much as all else here.
+        self._looks_ms: int | None = None
 
     def __len__(self) -> int:
         return self._count
@@ -45,12 +47,11 @@ class Rest:
             return False
         self._count += 1
         self._waiting[transactional_id] = [*waiting, _Waiting(until_ms, call)]
-        self._set_timer(transactional_id)
+        self._look_at(until_ms)
         return True
 
     def has_come(self, transactional_id: str) -> None:
         if transactional_id in self._waiting:
-            self._timers.cancel(("rest", transactional_id))
             self._call(self._waiting.pop(transactional_id))
 
     def end(self) -> None:
@@ -59,16 +60,22 @@ class Rest:
         for those in waiting.values():
             self._call(those)
 
-    def _set_timer(self, transactional_id: str) -> None:
-        first_ms = min(each.until_ms for each in self._waiting[transactional_id])
-        self._timers.set(("rest", transactional_id), first_ms, partial(self._expire, transactional_id))
+    def _look_at(self, when_ms: int) -> None:
+        if self._looks_ms is None or when_ms < self._looks_ms:
+            self._looks_ms = when_ms
+            self._timers.set("rest", when_ms, self._look)
 
-    def _expire(self, transactional_id: str, now: Now) -> None:
-        waiting = self._waiting.pop(transactional_id)
-        over = [each for each in waiting if each.until_ms <= now.monotonic_ms]
-        if len(over) < len(waiting):
-            self._waiting[transactional_id] = [each for each in waiting if each.until_ms > now.monotonic_ms]
-            self._set_timer(transactional_id)
+    def _look(self, now: Now) -> None:
+        self._looks_ms = None
+        over: list[_Waiting] = []
+        left: dict[str, list[_Waiting]] = {}
+        for transactional_id, waiting in self._waiting.items():
+            over += [each for each in waiting if each.until_ms <= now.monotonic_ms]
+            if still := [each for each in waiting if each.until_ms > now.monotonic_ms]:
+                left[transactional_id] = still
+        self._waiting = left
+        if left:
+            self._look_at(min(each.until_ms for waiting in left.values() for each in waiting))
         self._call(over)
 
     def _call(self, those: list[_Waiting]) -> None:

@@ -183,7 +183,8 @@ class TransactionShard:
             self._with_fresh_id(partial(self._end, now, asked, reply), reply)
         elif isinstance(then, Transaction):
             assert known is not None
-            answer = _answer_to_end(asked, completed(then, now.wall_ms))
+            is_new = asked.client_version >= EPOCH_A_TRANSACTION
+            answer = _answer_to_end(asked, completed(then, now.wall_ms) if is_new else then)
             self.state.write(known, then, now, lambda error: reply(ProducerAnswer(error) if error else answer))
         elif then is ErrorCode.NONE:
             assert committed is not None

@@ -162,15 +162,14 @@ class Room:
         self.dispatcher = Dispatcher(self.services, unasked, unasked, memory)
         #: How many requests were served without being decoded.
         self.recognised = 0
-        commits = self.dispatcher._commits
-        plain = commits.serve
+        plain = self.dispatcher._recognised[OFFSET_COMMIT]
 
         def counted(*arguments: Any) -> bool:
             found = recognises and plain(*arguments)
             self.recognised += found
             return found
 
-        commits.serve = counted  # type: ignore[method-assign]
+        self.dispatcher._recognised[OFFSET_COMMIT] = counted
         self._touched: list[Connection] = []
 
     # The cluster.

@@ -156,3 +156,54 @@ def test_one_transaction_behind_the_other(peer: Peer, topic: str, begun: Begun) 
         assert client.produce(b"%d" % number, topic).error_code == NONE
         assert client.commit_offsets("billing", {(topic, 0): number}) == {(topic, 0): NONE}
         assert client.end(commits=True) == NONE
+
+
+def memo_of(running: BrokerThread, peer: Peer) -> Any:
+    """What the broker remembers of a connection's last Produce."""
+    port = peer.socket.getsockname()[1]
+
+    def find(broker: Any) -> Any:
+        return next(each.produce_memo for each in broker._server._connections if each.channel.peer_port == port)
+
+    return running.look(find)
+
+
+def test_transactions_of_one_batch_are_recognised_and_have_no_lane(
+    running: BrokerThread, peer: Peer, topic: str, begun: Begun
+) -> None:
+    """A lane would bring each first batch to be looked at by itself."""
+    client, memos = begun(), set[Any]()
+    for number in range(4):
+        client.add(topic, 0)
+        assert client.produce(b"a", topic).base_offset == 2 * number
+        assert client.end(commits=number % 2 == 0) == NONE
+        memos.add(memo_of(running, peer))
+        ended(peer, topic, 2 * (number + 1))
+    (memo,) = memos
+    assert not memo.is_in_lanes
+    client.add(topic, 0)
+    for number in range(3):
+        assert client.produce(b"a", topic).error_code == NONE
+        assert memo.is_in_lanes == (number > 0)
+    assert client.end(commits=True) == NONE
+    ended(peer, topic, 8 + 4)
+    # And with a lane the next ones are what they would be without.
+    for number in range(2):
+        client.add(topic, 0)
+        assert client.produce(b"a", topic).base_offset == 12 + 2 * number
+        assert client.end(commits=True) == NONE
+        ended(peer, topic, 12 + 2 * (number + 1))
+
+
+def test_a_recognised_batch_of_a_transaction_that_nobody_began(
+    running: BrokerThread, peer: Peer, topic: str, begun: Begun
+) -> None:
+    client = begun()
+    for number in range(2):
+        client.add(topic, 0)
+        assert client.produce(b"a", topic).error_code == NONE
+        assert client.end(commits=True) == NONE
+        ended(peer, topic, 2 * (number + 1))
+    assert memo_of(running, peer) is not None
+    assert client.produce(b"late", topic).error_code == ErrorCode.TRANSACTION_ABORTABLE
+    assert fetch(peer, topic=topic).high_watermark == 4

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ottla.handlers.fetch.followers import FollowerMemo
     from ottla.handlers.fetch.memo import FetchMemo
     from ottla.handlers.produce.memo import ProduceMemo
+    from ottla.handlers.transactions.memo import TransactionMemos
     from ottla.native.fetch_lane import FetchLane
     from ottla.native.lane import Lane
     from ottla.protocol.primitives import Buffer
@@ -73,6 +74,7 @@ class Peer(Protocol):
     fetch_memo: FetchMemo | None
     follower_memo: FollowerMemo | None
     commit_memo: CommitMemo | CommitSeed | None
+    transaction_memos: TransactionMemos | None
 
     @property
     def principal(self) -> Principal: ...

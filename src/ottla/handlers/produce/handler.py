@@ -26,10 +26,10 @@ from ottla.handlers.produce.held import HeldProduce, HeldProduces, WaitingRun
 from ottla.handlers.produce.lanes import Lanes
 from ottla.handlers.produce.memo import ProduceMemo, remember
 from ottla.handlers.produce.parts import LongProduce, encoded
-from ottla.handlers.produce.rules import any_transactional, is_to_be_parsed, refused_in
+from ottla.handlers.produce.rules import any_transactional, is_to_be_parsed, is_transactional, refused_in
 from ottla.handlers.produce.waiting import ACKS_ALL, ACKS_NONE, PartitionOutcome, ProduceWait, acknowledged
 from ottla.handlers.routes import HOT, PRODUCE
-from ottla.handlers.transactions.verifying import ProducedTransaction
+from ottla.handlers.transactions.verifying import ProducedTransaction, has_begun_with, may_begin
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.header import request_body_start
@@ -89,6 +89,8 @@ class ProduceHandler(Participant):
             records = buffer.view[start + memo.records_at : start + memo.records_end]
             try:
                 first = memo.stage(records, leader.epoch, self._round.wall_ms)
+                if memo.transaction is not None:
+                    first = self._in_transaction(peer, memo, records, first)
                 if first >= 0:
                     last, append_time_ms = memo.log.staging.next_offset - 1, -1
                 elif is_to_be_parsed(version, records):
@@ -110,6 +112,19 @@ class ProduceHandler(Participant):
                 self._open.append((peer, memo, correlation, first, last, append_time_ms))
                 return
         self._serve_any(peer, buffer, start, end, version, correlation)
+
+    def _in_transaction(self, peer: Peer, memo: ProduceMemo, records: memoryview, first: int) -> int:
+        """The first offset of a batch in a transaction, which is staged if its coordinator answers for it at once; -1
+        where it is to be parsed."""
+        transaction = memo.transaction
+        assert transaction is not None
+        if first >= 0:
+            if not memo.is_in_lanes:
+                self._open_lane(peer, memo)
+            return first
+        if is_transactional(records) and may_begin(self._services.questions, memo.leader.tp, records, transaction):
+            return memo.stage_first(records, memo.leader.epoch, self._round.wall_ms)
+        return -1
 
     def _serve_any(
         self, peer: Peer, buffer: RequestBuffer, start: int, end: int, version: int, correlation: int
@@ -255,8 +270,17 @@ class ProduceHandler(Participant):
             policy=self._policy.number,
             transaction=transaction,
         )
-        if memo is not None:
-            self._lanes.open(peer, memo)
+        # A lane would not know the first batch of the next transaction either: many have no other.
+        if memo is not None and (
+            transaction is None
+            or only.appended is None
+            or not has_begun_with(memo.log, buffer.view[records_start:records_end], only.appended.first_offset)
+        ):
+            self._open_lane(peer, memo)
+
+    def _open_lane(self, peer: Peer, memo: ProduceMemo) -> None:
+        memo.is_in_lanes = True
+        self._lanes.open(peer, memo)
 
     def stage(self) -> None:
         """What lanes have collected in this round."""

@@ -16,6 +16,7 @@ from ottla.handlers.transactions.verifying import ProducedTransaction
 from ottla.protocol.fields import INT32, REQUEST_FIELDS_BYTES
 from ottla.protocol.hot.produce_template import FLEXIBLE, AnswerTemplate
 from ottla.protocol.primitives import find_compact_length, uvarint_size
+from ottla.records.batch import TRANSACTIONAL
 from ottla.records.validate import ZSTD_PRODUCE_VERSION
 from ottla.replication.leader import Leader
 
@@ -38,6 +39,7 @@ class ProduceMemo:
         "_trailer",
         "acks",
         "fill",
+        "is_in_lanes",
         "leader",
         "log",
         "policy",
@@ -65,6 +67,8 @@ class ProduceMemo:
         self.version = version
         #: What the request says of the transaction of its batch; None where it was outside of any.
         self.transaction = transaction
+        #: Whether a lane was opened for it, where there can be one.
+        self.is_in_lanes = False
         #: The number of the policy that allowed it.
         self.policy = policy
         self.acks = acks
@@ -110,6 +114,12 @@ class ProduceMemo:
         self._size = end - start
         self._head = bytes(data[start + _FIXED_HEAD : at])
         return True
+
+    def stage_first(self, records: memoryview, leader_epoch: int, now_ms: int) -> int:
+        """As `stage`, for the first batch of a transaction whose coordinator has answered for it."""
+        if self.version < ZSTD_PRODUCE_VERSION and has_zstd(records):
+            return -1
+        return self.log.staging.stage_plain(records, leader_epoch, now_ms, TRANSACTIONAL)
 
     def lane(self, run: Run, fd: int, peer: Peer) -> Lane | None:
         """What recognises the same requests and is compiled; None where they are too long for it, or too

@@ -11,6 +11,7 @@ memory takes effect, or is forgotten.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -36,6 +37,9 @@ _AS_LEADER: Final = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.NOT_COORDINATOR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
+
+#: Partitions that get markers of this broker's own coordinator in one round: each takes some twenty microseconds.
+PARTITIONS_A_ROUND: Final = 128
 
 #: Called with a code for each partition, in their order.
 Marked = Callable[[list[ErrorCode]], None]
@@ -92,6 +96,9 @@ class _MarkerWrite:
 
 
 class TransactionMarkers(Participant):
+    #: Before the journals too: the group coordinator writes the markers of its partitions into its own.
+    rank = 1
+
     def __init__(
         self,
         replicas: Replicas,
@@ -107,6 +114,8 @@ class TransactionMarkers(Participant):
         self._clock = clock
         self._groups = groups
         self._timeout_ms = timeout_ms
+        #: For the next round.
+        self._gathered: deque[_MarkerWrite] = deque()
         #: Of this round.
         self._staged: list[_MarkerWrite] = []
 
@@ -119,15 +128,31 @@ class TransactionMarkers(Participant):
         write = _MarkerWrite(end, partitions, marked)
         self._round.within(partial(self._stage_all, write))
 
+    def write_soon(self, end: EndMarker, partitions: Sequence[TopicPartition], marked: Marked) -> None:
+        """The same in the next round, together with all that comes until then. `marked` is called later."""
+        self._round.join(self)
+        self._gathered.append(_MarkerWrite(end, partitions, marked))
+        self._round.soon()
+
     # -- rounds
 
+    def stage(self) -> None:
+        """What was gathered; what is too much of it is for the next round."""
+        room = PARTITIONS_A_ROUND
+        while self._gathered and room > 0:
+            write = self._gathered.popleft()
+            room -= len(write.places)
+            self._stage_all(write)
+        if self._gathered:
+            self._round.soon()
+
     def _stage_all(self, write: _MarkerWrite) -> None:
+        self._staged.append(write)
         for tp, outcome in write.places:
             if tp.topic == OFFSETS_TOPIC:
                 self._mark_offsets(write, tp, outcome)
             else:
                 self._stage(write, tp, outcome)
-        self._staged.append(write)
 
     def _stage(self, write: _MarkerWrite, tp: TopicPartition, outcome: PartitionOutcome) -> None:
         leader = self._writable(tp, outcome)
@@ -222,6 +247,7 @@ class TransactionMarkers(Participant):
                 waiters.park(write, write.waits_for(), now_ms + self._timeout_ms())
 
     def failed(self, fault: Exception) -> None:
-        staged, self._staged = self._staged, []
-        for write in staged:
+        failed, self._staged = [*self._staged, *self._gathered], []
+        self._gathered.clear()
+        for write in failed:
             write.failed(fault)

@@ -109,6 +109,26 @@ def first_batch(
     return None
 
 
+def may_begin(
+    questions: TransactionQuestions, tp: TopicPartition, records: memoryview, transaction: ProducedTransaction
+) -> bool:
+    """Whether the coordinator says at once that the first batch of a transaction may be appended. Asks nobody else."""
+    if transaction.adds:
+        return False
+    if not questions.verifies:
+        return True
+    producer_id, epoch, _ = _PRODUCER.unpack_from(records)
+    question = TransactionQuestion(transaction.transactional_id, producer_id, epoch, tp, False)
+    return questions.answer_now(question) == ErrorCode.NONE
+
+
+def has_begun_with(log: Log, records: memoryview, first_offset: int) -> bool:
+    """Whether the batch that was staged there is the first of its producer's transaction."""
+    producers = log.producer_memory.loaded
+    known = None if producers is None else producers.of(_PRODUCER.unpack_from(records)[0])
+    return known is not None and known.first_offset_open == first_offset
+
+
 def _check(answer: ErrorCode, transaction: ProducedTransaction) -> None:
     if answer == ErrorCode.NONE:
         return

@@ -17,6 +17,7 @@ from ottla.records.batch import (
     COMPRESSION_MASK,
     CREATE_TIME,
     LOG_APPEND_TIME,
+    TIMESTAMP_TYPE_LOG_APPEND,
     BatchHeader,
     check_crc,
     parse_header,
@@ -100,7 +101,9 @@ def examine(records: memoryview, config: LogConfig, rules: AppendRules, now_ms: 
         # Made by this broker: without sequences, and with markers among them.
         header = produced_batch(records, 0, len(records), api_version=_ANY_VERSION)
         assert check_crc(records, 0, header.size)
-        return _stamped(records[: header.size], config, now_ms)
+        if config.uses_log_append_time or header.attributes & TIMESTAMP_TYPE_LOG_APPEND:
+            return _stamped(records[: header.size], config, now_ms)
+        return ExaminedBatch(records[: header.size], header, -1)
     try:
         stored = _checked(records, config, rules, now_ms, IN_THE_LOOP)
         if config.uses_log_append_time:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.records.batch import BatchHeader
-from ottla.records.control import ControlType, parse_control
+from ottla.records.control import ControlType, parse_control, plain_marker
 from ottla.records.errors import RecordError
 from ottla.records.record import decode_batch
 from ottla.storage.log.append import Origin
@@ -16,6 +16,9 @@ _MARKER_BYTES_MAX = 4096
 
 def read_marker(batch: bytes | memoryview) -> Marker | None:
     """The end of a transaction that a control batch says; None for other types, and where the cleaner emptied it."""
+    plain = plain_marker(batch)
+    if plain is not None:
+        return Marker(plain[1], plain[0] is ControlType.ABORT)
     try:
         for record in decode_batch(batch, 0, max_decompressed=_MARKER_BYTES_MAX, check_crcs=False):
             control = parse_control(record.key, record.value)
