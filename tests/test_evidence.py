@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from bench.cluster.command import every_scenario as every_cluster_scenario
 from bench.command import every_scenario
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -51,7 +52,7 @@ def faults(text: str) -> list[str]:
 @cache
 def rows() -> frozenset[str]:
     """The bench makes its frames with its scenarios, which takes a second."""
-    return frozenset(scenario.name for scenario in every_scenario())
+    return frozenset(scenario.name for scenario in (*every_scenario(), *every_cluster_scenario()))
 
 
 def defines(file: str, name: str) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bench import machine, native
-from bench.cluster import catching_up, librdkafka, partitions, throughput, transactions
+from bench.cluster import catching_up, librdkafka, partitions, throughput, transactions, tree_writes
 from bench.cluster.brokers import ALONE, ClusterContext
 from bench.command import add_choices, find_kafka
 from bench.results import Results, misses, table
@@ -45,6 +45,7 @@ def every_scenario() -> list[Scenario]:
         *transactions.scenarios(),
         *partitions.scenarios(),
         *catching_up.scenarios(),
+        *tree_writes.scenarios(),
     ]
 
 

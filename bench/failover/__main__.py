@@ -1,6 +1,7 @@
-"""``python -m bench.failover gaps|large|cycles|losses|alarms|power``: clusters of three processes under faults.
+"""``python -m bench.failover gaps|trees|large|cycles|losses|alarms|power``: clusters of three processes under faults.
 
 gaps      how long producers wait when something dies, against the goals
+trees     what the death of the tree costs, or of a member of a real ensemble
 large     how long a controller of 2,000 partitions and a coordinator of 1,000 groups are missed
 losses    what each setting of acks, unclean elections and min.insync.replicas loses
 alarms    whether anybody is taken for dead who is only busy
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import machine
-from bench.failover import alarms, cycles, gaps, large, losses, power
+from bench.failover import alarms, cycles, gaps, large, losses, power, trees
 from ottla.testing.histories import summary
 
 
@@ -34,6 +35,9 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     waits.add_argument(
         "--only", action="append", choices=gaps.ROWS, default=[], metavar="ROW", help=", ".join(gaps.ROWS)
     )
+    of_trees = verbs.add_parser("trees", help="what the death of the tree costs")
+    of_trees.add_argument("--times", type=int, default=5, help="of each kill")
+    of_trees.add_argument("--ensemble", action="store_true", help="a real one of ZooKeeper as well")
     much = verbs.add_parser("large", help="failovers with much to take over")
     much.add_argument("--times", type=int, default=5)
     settings = verbs.add_parser("losses", help="what each setting loses")
@@ -55,6 +59,11 @@ def main(words: Sequence[str] | None = None) -> int:
         print(machine.description())
         for row in gaps.run(options.times, options.only):
             print("\n".join(row.lines()))
+        return 0
+    if options.verb == "trees":
+        print(machine.description())
+        for kills in trees.run(options.times, ensemble=options.ensemble):
+            print("\n".join(kills.lines()))
         return 0
     if options.verb == "large":
         print(machine.description())

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import NewTopic
 from tools.kafka_jars import BROKER_39
 from tools.zookeeper_server import ZooKeeperEnsemble
 
 from tests.conftest import found_jars
-from tests.interop.ensemble_brokers import OURS, EnsembleBrokers, Load, until
+from tests.failing_syncs import failing_syncs
+from tests.interop.ensemble_brokers import OURS, PARTITIONS, SECONDS_MAX, EnsembleBrokers, Load, until
 
 #: Of a broker: an ensemble with short ticks grants it. Longer than what a busy machine keeps a broker from its turn.
 SESSION_MS = 4000
@@ -79,3 +81,38 @@ def test_nothing_is_lost_whatever_the_ensemble_does(ensemble: ZooKeeperEnsemble,
         until(cluster.are_equal, "the logs are equal")
     finally:
         cluster.end()
+
+
+@pytest.mark.java
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_an_ensemble_whose_disks_are_slow_ends_no_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found_jars(BROKER_39)
+    # Each write to the tree then waits for two disks of three: as long as half a session.
+    marker = failing_syncs(tmp_path, monkeypatch, tmp_path / "zookeeper", slow_ms=SESSION_MS // 2)
+    with ZooKeeperEnsemble(tmp_path / "zookeeper") as ensemble:
+        cluster = EnsembleBrokers(tmp_path, f"{ensemble.connect}/ottla", dict.fromkeys((1, 2, 3), OURS), SESSION_MS)
+        load = Load()
+        try:
+            cluster.start()
+            cluster.create()
+            with load.to(cluster.bootstrap):
+                until(cluster.is_whole, "all are in sync")
+                led = [cluster.leader(number) for number in range(PARTITIONS)]
+                load.goes_on()
+                marker.touch()
+                # A change takes its time, and is made: in the tree first, then at the brokers.
+                (made,) = cluster.admin.create_topics([NewTopic("made-slowly", 3, 3)]).values()
+                made.result(SECONDS_MAX)
+                load.goes_on()
+                marker.unlink()
+                load.goes_on()
+                assert cluster.is_whole()
+                assert [cluster.leader(number) for number in range(PARTITIONS)] == led
+            load.check(cluster.bootstrap)
+            for broker in cluster.brokers.values():
+                text = broker.log.read_text()
+                assert "the broker is registered again" not in text
+                assert "no longer the controller" not in text
+        finally:
+            cluster.end()

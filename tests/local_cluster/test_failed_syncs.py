@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -16,34 +14,13 @@ from ottla.client.admin.results import NewTopic
 from ottla.client.sync import Admin, Consumer, Producer
 from ottla.testing.histories import ClientHistory
 from ottla.testing.processes import Cluster
+from tests.failing_syncs import failing_syncs
 
 TOPIC = "synced"
 PARTITION = (TOPIC, 0)
 SECONDS_MAX = 120.0
 #: Between two records.
 PAUSE_S = 0.005
-
-Failing = Callable[[Path], Path]
-
-
-@pytest.fixture
-def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Failing:
-    """Has syncs below a folder fail, in processes that begin from now on, while the file that is returned is there."""
-    compiler = shutil.which("cc")
-    if compiler is None or not Path("/proc/self/fd").exists():
-        pytest.skip("no C compiler, or not Linux")
-    library = tmp_path / "failing_syncs.so"
-    source = Path(__file__).with_name("failing_syncs.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", str(source), "-o", str(library), "-ldl"], check=True)
-
-    def below(folder: Path) -> Path:
-        marker = tmp_path / "syncs-fail"
-        monkeypatch.setenv("LD_PRELOAD", str(library))
-        monkeypatch.setenv("FAILING_SYNCS_BELOW", str(folder))
-        monkeypatch.setenv("FAILING_SYNCS_WHILE", str(marker))
-        return marker
-
-    return below
 
 
 class Load:
@@ -98,11 +75,11 @@ def read_all(cluster: Cluster) -> Iterator[tuple[int, str]]:
 
 
 @pytest.mark.slow
-def test_a_leader_whose_sync_fails_acknowledges_nothing_more(tmp_path: Path, failing: Failing) -> None:
+def test_a_leader_whose_sync_fails_acknowledges_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = tmp_path / "cluster"
     data.mkdir()
     # Which broker has it is known when the cluster runs: the second one has this folder.
-    marker = failing(data / "data-2")
+    marker = failing_syncs(tmp_path, monkeypatch, data / "data-2")
     history = ClientHistory()
     properties = {"log.flush.interval.messages": "1"}
     with ottla.testing.cluster(3, data=data, properties=properties) as cluster:

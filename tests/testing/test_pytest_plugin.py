@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
@@ -130,6 +131,54 @@ def test_each_worker_of_xdist_has_a_broker(pytester: pytest.Pytester) -> None:
         "-n2",
     )
     result.assert_outcomes(passed=8)
+
+
+def test_a_cluster_goes_with_its_test_and_a_failing_one_shows_its_log(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+        import pytest
+
+        @pytest.mark.ottla_cluster(n=2, properties={"min.insync.replicas": "1"})
+        def test_it(ottla_cluster):
+            ottla_cluster.create_topic("orders")
+            led = ottla_cluster.kill_leader("orders")
+            ottla_cluster.until(lambda: ottla_cluster.leader("orders") not in (-1, led))
+            assert sorted(ottla_cluster.addresses) == [1, 2]
+            assert False, f"pid {ottla_cluster.pid(ottla_cluster.leader('orders'))}"
+        """,
+        "--strict-markers",
+    )
+    result.assert_outcomes(failed=1)
+    report = result.stdout.str()
+    section = report.split("- Ottla cluster log (call) -")[1]
+    assert "the controller is active" in section
+    pid = int(report.split("AssertionError: pid ")[1].split()[0])
+    assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ("5", "its arguments are named, as in @pytest.mark.ottla_cluster(n=5, *and 5 is not"),
+        ("brokers=3", "it has no argument brokers: write @pytest.mark.ottla_cluster(n=5, *"),
+        ("n=0", "n must be an int from 1, not 0"),
+        ("properties={'min.insync.replicas': 2}", "properties must map names to text, as Kafka has it, *"),
+    ],
+)
+def test_a_mark_of_a_cluster_that_cannot_be_meant_is_refused(pytester: pytest.Pytester, mark: str, said: str) -> None:
+    result = run(
+        pytester,
+        f"""
+import pytest
+
+@pytest.mark.ottla_cluster({mark})
+def test_it(ottla_cluster):
+    pass
+""",
+    )
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"*@pytest.mark.ottla_cluster: {said}"])
 
 
 @pytest.mark.parametrize(

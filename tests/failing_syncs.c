@@ -1,5 +1,6 @@
 /* Stands in front of the C library (LD_PRELOAD): fsync and fdatasync of whatever lies below the folder that
- * FAILING_SYNCS_BELOW names fail with EIO, as long as the file that FAILING_SYNCS_WHILE names is there. */
+ * FAILING_SYNCS_BELOW names fail with EIO, as long as the file that FAILING_SYNCS_WHILE names is there. With
+ * FAILING_SYNCS_MS they take so many milliseconds longer instead. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -30,9 +31,14 @@ static int passed_on(const char *name, int fd)
 {
     int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
 
+    const char *slow_ms = getenv("FAILING_SYNCS_MS");
+
     if (fails(fd)) {
-        errno = EIO;
-        return -1;
+        if (slow_ms == NULL) {
+            errno = EIO;
+            return -1;
+        }
+        usleep(1000 * (useconds_t)atoi(slow_ms));
     }
     return real(fd);
 }
