@@ -93,6 +93,7 @@ def test_seconds_are_none_where_it_is_not_done() -> None:
         ({"A.bootstrap.servers": "a"}, "no host:port"),
         ({"A.security.protocol": "SSL"}, "security.protocol"),
         ({"A.consumer.fetch.min.bites": "1"}, "A, the consumer: there is no setting"),
+        ({"A.consumer.auto.offset.reset": "oldest"}, "must be earliest, latest or none, not 'oldest'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_name(more: dict[str, str], said: str) -> None:

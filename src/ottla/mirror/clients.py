@@ -76,7 +76,7 @@ class FlowClients:
         }
         if group is not None:
             source_settings["group.id"] = group
-        self._begin_at = _begin_at(source_settings.pop("auto.offset.reset", "earliest"))
+        self._reset = source_settings.pop("auto.offset.reset", "earliest").strip().lower()
         named = {"client.id": "ottla-mirror"}
         self.reader = self._kept(Consumer(source_settings, world=world, auto_offset_reset="none"))
         self.source = self._kept(Admin({**named, **settings.source_admin}, world=world))
@@ -116,7 +116,8 @@ class FlowClients:
             reader=_HeldReader(self.reader),
             producer_id=producer_id_of(described.cluster_id or policy.source),
             isolation=READ_COMMITTED if reading.isolation_level == "read_committed" else READ_UNCOMMITTED,
-            begin_at=self._begin_at,
+            begin_at=LATEST if self._reset == "latest" else EARLIEST,
+            passes_gaps=self._reset != "none",
             check_crcs=reading.check_crcs,
             nonce=self._world.entropy.below(NONCE_END),
             follow=self.follower.follow,
@@ -193,7 +194,3 @@ class _HeldReader:
 def producer_id_of(cluster_id: str) -> int:
     """Of all copies from a cluster, the same in every process: each goes on in the sequence of the one before."""
     return _MIRRORS_IDS | int(sha256(cluster_id.encode()).hexdigest()[:16], 16) >> 2
-
-
-def _begin_at(reset: str) -> int:
-    return LATEST if str(reset).strip().lower() == "latest" else EARLIEST

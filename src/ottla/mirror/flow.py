@@ -38,6 +38,8 @@ class PartitionLag(NamedTuple):
     lag: int | None
     records: int
     bytes: int
+    #: Offsets that the source removed before they were copied.
+    missed: int
     stopped: str | None
 
 
@@ -251,7 +253,7 @@ class Flow:
 
     def lags(self) -> list[PartitionLag]:
         return [
-            PartitionLag(tp, self._lag(tp, copy), copy.records, copy.bytes, copy.stopped)
+            PartitionLag(tp, self._lag(tp, copy), copy.records, copy.bytes, copy.missed, copy.stopped)
             for tp, copy in self.copies.items()
         ]
 

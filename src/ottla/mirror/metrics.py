@@ -42,6 +42,13 @@ def register(registry: Registry, flows: Iterable[Flow]) -> None:
         type_="counter",
     )
     registry.gauges(
+        "ottla_mirror_missed_total",
+        "Offsets that the source removed before they were copied, since this process has the partition.",
+        _PARTITION,
+        lambda: ((labels, float(one.missed)) for labels, one in each()),
+        type_="counter",
+    )
+    registry.gauges(
         "ottla_mirror_stopped",
         "1 where a partition is not copied any more, for a reason that the log names.",
         _PARTITION,

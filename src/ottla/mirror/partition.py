@@ -38,6 +38,7 @@ from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.produce import (
     PartitionProduceData,
+    PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
@@ -90,6 +91,8 @@ class CopyWorld(NamedTuple):
     isolation: int
     #: From where a partition is copied that never was.
     begin_at: int
+    #: Whether a copy goes on behind what the source removed before it was copied.
+    passes_gaps: bool
     check_crcs: bool
     nonce: int
     #: Has the target's topic there, with so many partitions as the source's.
@@ -115,6 +118,8 @@ class PartitionCopy:
         #: Why the copy does not go on; None while it does.
         self.stopped: str | None = None
         self.records = self.bytes = 0
+        #: Offsets that the source removed before they were copied.
+        self.missed = 0
         #: Behind all that was sent: `copied <= _read`, `end <= _next`.
         self._read = self._next = 0
         #: Where the next fetched batches must go on: what was fetched before a place does not count.
@@ -125,6 +130,8 @@ class PartitionCopy:
         self._fault: Exception | None = None
         self._news = asyncio.Event()
         self._failures = 0
+        #: Whether the target sets the times of its records, as the last look at it said.
+        self._stamped = False
         #: Rises with each place, so that answers to what was sent before say nothing.
         self._placed = 0
 
@@ -268,6 +275,7 @@ class PartitionCopy:
         if copy is None or copy.record.offset != end - 1:
             return  # the cleaner has left an empty batch there
         batch = copy.batch
+        self._stamped = batch.is_log_append_time
         if batch.producer_id != self._world.producer_id or batch.last_sequence != sequence_at(batch.last_offset):
             raise StrangeRecords(
                 f"{self.target}: the batch at {batch.base_offset} was not written by this mirror, but by producer "
@@ -296,16 +304,22 @@ class PartitionCopy:
                 f"{self.target.topic} on the target, and it is copied again"
             )
         if source < begin:
+            if not self._world.passes_gaps:
+                raise LostRecords(
+                    f"{self.tp} begins at {begin} now, and was copied up to {source}: what lies between was removed at "
+                    "the source. With auto.offset.reset = earliest the copy goes on behind it"
+                )
             log_event.warning(
                 "records were removed at the source before they were copied",
                 partition=self.tp,
                 first=source,
                 behind=begin,
             )
-            source = begin
-        if self.pairs.add(Pair(source, end)) or not self._journal.is_mine:
+        place = max(source, begin)
+        if self.pairs.add(Pair(place, end)) or not self._journal.is_mine:
             await self._record()
-        return source
+        self.missed += place - source  # once: from here on the pairs lead behind it
+        return place
 
     async def _record(self) -> None:
         await self._journal.save(self.source_id, self.target_id, self.pairs, self.end, nonce=self._world.nonce)
@@ -409,11 +423,19 @@ class PartitionCopy:
                     "else writes there. A copy has one writer: delete the topic, and it is copied again"
                 )
             )
-        elif told.base_offset != batch.target:
-            # It was written before, as part of what was sent then: to place finds out what is there.
+        elif told.base_offset != batch.target or self._was_there(told):
+            # It was written before, alone or as part of what was sent then: to place finds out what is there.
             self._fail(NotLeaderOrFollower(f"{self.target}: the batch at {batch.target} was there already"))
         elif self._fault is None:
             self._acknowledged(batch)
+
+    def _was_there(self, told: PartitionProduceResponse) -> bool:
+        """Whether the answer is that to a duplicate, which has the time of what is there.
+
+        A batch of as many records may have other records: of another mirror that was stopped with them at hand, which
+        the source has lost since. Where the target sets times itself every answer has one, and nothing can be told.
+        """
+        return told.log_append_time_ms >= 0 and not self._stamped
 
     def _acknowledged(self, batch: ReadyBatch) -> None:
         self._on_wire.popleft()

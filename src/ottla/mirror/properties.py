@@ -25,6 +25,8 @@ _ALIAS: Final = re.compile(r"[a-zA-Z0-9_\-]+")
 _POLICIES: Final = {"DefaultReplicationPolicy": False, "IdentityReplicationPolicy": True}
 _PACKAGE: Final = "org.apache.kafka.connect.mirror."
 SECONDS_MAX: Final = 10**9
+#: Where a partition's copy begins; and by the last, that it ends where the source has removed what was to come next.
+RESETS: Final = ("earliest", "latest", "none")
 
 #: Properties of flows that are used, with their defaults: MirrorMaker 2's.
 DEFAULTS: Final[dict[str, str]] = {
@@ -279,6 +281,12 @@ class _SortedProperties:
             parse_settings(_CLIENTS[kind], found, {})
         except SettingsError as error:
             raise PropertyFault(f"{alias}, the {kind}: {error}") from error
+        reset = found.get("auto.offset.reset")
+        if reset is not None and reset.strip().lower() not in RESETS:
+            raise PropertyFault(
+                f"{alias}, the {kind}: auto.offset.reset must be {', '.join(RESETS[:-1])} or {RESETS[-1]}, "
+                f"not {reset!r}"
+            )
         return found
 
 

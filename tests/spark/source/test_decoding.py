@@ -9,11 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.formats.registry_server import registry_server
 from tests.spark.source.conftest import Fill
 
 import ottla.spark
 from ottla.client.sync import Producer
 from ottla.formats import encoder
+from ottla.formats.registry.http import TRIES
 from ottla.spark import OptionError
 from ottla.spark.source.columns import as_spark_wants
 from ottla.spark.source.errors import ReadFailed
@@ -172,6 +174,26 @@ def test_a_schema_of_another_format(broker: InProcessBroker, topic: str, tmp_pat
     assert found == [{"value": {"id": 7, "tags": ["a"]}}, {"value": None}, {"value": None}]
     with pytest.raises(ReadFailed, match=f"{topic}-0: the value at offset 1 cannot be decoded"):
         rows(settings_for(broker, topic, **given, decode_mode="FAILFAST"))
+
+
+def test_a_registry_that_goes_away_fails_the_task_and_makes_no_value_null(
+    broker: InProcessBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark runs the task again, and the registry may be back by then."""
+    monkeypatch.setattr("ottla.formats.registry.http.PAUSE_S", 0.0)
+    order = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+    with registry_server() as registry:
+        given = {"schema.registry.url": registry.url, "columns": "value"}
+        subject = f"{topic}-value"
+        registry.add(subject, json.dumps({**order, "doc": "the writer's"}))
+        registry.add(subject, json.dumps(order))
+        # By the first schema, which nobody has asked for while it was planned.
+        send(broker, topic, b"\0\0\0\0\1\x0e")
+        settings = settings_for(broker, topic, value_as=f"avro:{subject}", **given)
+        registry.faults = [(503, b"")] * TRIES
+        with pytest.raises(ReadFailed, match=rf"{topic}-0: the value cannot be decoded for now: .*{registry.url}.*url"):
+            rows(settings)
+        assert rows(settings) == [{"value": {"id": 7}}]
 
 
 def test_a_topic_of_texts(broker: InProcessBroker, topic: str, fill: Fill) -> None:

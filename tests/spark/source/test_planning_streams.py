@@ -193,6 +193,17 @@ def test_a_checkpoint_of_the_kafka_source_goes_on(broker: InProcessBroker, topic
     assert values(reader, start, reader.latestOffset(start, EVERYTHING)) == [25, 27, 28]
 
 
+@pytest.mark.parametrize("start", [5, [1], {"rows": 5}, {"orders": {"zero": 1}}, "rate"])
+def test_a_checkpoint_of_another_source_is_no_checkpoint(broker: InProcessBroker, topic: str, start: Any) -> None:
+    with pytest.raises(OptionError, match=r"the checkpoint.*another source's offsets.*checkpointLocation of its own"):
+        reader_for(broker, topic).latestOffset(start, EVERYTHING)
+
+
+def test_a_checkpoint_of_a_query_over_another_topic_is_a_loss(broker: InProcessBroker, topic: str) -> None:
+    with pytest.raises(DataLost, match="others-0 is no longer there, or no longer subscribed to: it was read up to"):
+        reader_for(broker, topic).latestOffset({"others": {"0": 9}}, EVERYTHING)
+
+
 def test_progress_is_committed_to_the_group(broker: InProcessBroker, topic: str, fill: Fill) -> None:
     fill(broker.bootstrap, topic, 30)
     group = f"group-of-{topic}"

@@ -6,10 +6,11 @@ from typing import Any
 
 from ottla.arrow.library import pa
 from ottla.arrow.schema import OFFSET
+from ottla.formats.errors import RegistryUnreachable
 from ottla.model import TopicPartition
 from ottla.spark.source.columns import as_spark_wants
 from ottla.spark.source.errors import ReadFailed
-from ottla.spark.source.settings import DECODE_MODE, SourceSettings
+from ottla.spark.source.settings import DECODE_MODE, REGISTRY, SourceSettings
 
 
 class Decoding:
@@ -34,7 +35,12 @@ class Decoding:
             column = batch.column(name)
             decoder = self._decoders.get(name)
             if decoder is not None:
-                column, faults = decoder.decode(column)
+                try:
+                    column, faults = decoder.decode(column)
+                except RegistryUnreachable as error:
+                    raise ReadFailed(
+                        f"{self._tp}: the {name} cannot be decoded for now: {error} ({REGISTRY} says where it is)"
+                    ) from error
                 if self._fails and faults.null_count < len(faults):
                     self._fail(name, batch, faults)
                 if column.type != self._types[name]:

@@ -87,6 +87,8 @@ def assigned_of(text: str, option: str) -> list[TopicPartition]:
 
 def _by_partition(given: Mapping[str, Any] | str, option: str) -> tuple[dict[TopicPartition, int], dict[str, bytes]]:
     whole = _json(given, option, _SHAPE) if isinstance(given, str) else given
+    if not isinstance(whole, Mapping):
+        raise OptionError(f"{option} must be JSON like {_SHAPE}, not {given!r}")
     numbers: dict[TopicPartition, int] = {}
     ids: dict[str, bytes] = {}
     for topic, inner in whole.items():

@@ -71,9 +71,10 @@ DIRECT_DIRS: Final = "ottla.direct.dirs"
 KEY_AS: Final = "key_as"
 VALUE_AS: Final = "value_as"
 DECODE_MODE: Final = "decode_mode"
+REGISTRY: Final = "schema.registry.url"
 #: Settings of formats, by the names that their room gives them.
 FORMAT_SETTINGS: Final = (
-    *("schema.registry.url", "basic.auth.user.info", "http.connect.timeout.ms", "http.read.timeout.ms"),
+    *(REGISTRY, "basic.auth.user.info", "http.connect.timeout.ms", "http.read.timeout.ms"),
     *("framing", "rescue.column"),
 )
 

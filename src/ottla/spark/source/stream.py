@@ -21,6 +21,7 @@ from pyspark.sql.streaming import datasource as limits_of_spark
 from ottla.client.errors import KafkaError
 from ottla.client.wire.cluster import Cluster
 from ottla.model import ZERO_TOPIC_ID, TopicPartition
+from ottla.spark.options import OptionError
 from ottla.spark.source.bounds import Offsets
 from ottla.spark.source.columns import columns_in
 from ottla.spark.source.groups import commit_offsets
@@ -72,7 +73,7 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
         if start == self._initial and not _is_the_same_each_time(self._settings.starting) and self._there is None:
-            self._there = positions_of(start, _CHECKPOINT)
+            self._there = _kept(start)
             return start
         return self._run(lambda cluster: self._next(cluster, start, limit))
 
@@ -89,7 +90,7 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
         """Called when the batch after the one that ended here is planned."""
         group = self._settings.group
         if group is not None:
-            commit_offsets(link(self._settings.client), group, positions_of(end, _CHECKPOINT).offsets)
+            commit_offsets(link(self._settings.client), group, _kept(end).offsets)
 
     def stop(self) -> None:
         close_links()
@@ -121,7 +122,7 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
         self._there = Positions(ends, found.ids)
         if self._target is not None:
             ends = {tp: min(end, self._target[tp]) for tp, end in ends.items() if tp in self._target}
-        starts = await self._starts(offsets, positions_of(start, _CHECKPOINT), found, ends)
+        starts = await self._starts(offsets, _kept(start), found, ends)
         ends = {tp: max(starts[tp], end) for tp, end in ends.items()}
         everything = isinstance(limit, limits_of_spark.ReadAllAvailable)
         if not everything and self._target is None and self._waits(starts, ends):
@@ -160,7 +161,7 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
         return starts | await offsets.earliest([tp for tp in ends if tp not in starts])
 
     async def _splits(self, cluster: Cluster, start: dict[str, Any], end: dict[str, Any]) -> list[Split]:
-        before, after = positions_of(start, _CHECKPOINT), positions_of(end, _CHECKPOINT)
+        before, after = _kept(start), _kept(end)
         starts = {
             tp: before.offsets[tp]
             for tp in after.offsets
@@ -196,6 +197,16 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
 def stream_reader(schema: Any, options: Mapping[str, Any]) -> StreamReader:
     settings = source_settings(options, stream=True)
     return StreamReader(replace(settings, columns=columns_in(schema, settings.decoders)))
+
+
+def _kept(given: dict[str, Any]) -> Positions:
+    """Offsets out of a checkpoint, which may be another query's."""
+    try:
+        return positions_of(given, _CHECKPOINT)
+    except OptionError as error:
+        raise OptionError(
+            f"{error}: these are another source's offsets; give the query a checkpointLocation of its own"
+        ) from None
 
 
 def _is_the_same_each_time(starting: Bound) -> bool:
