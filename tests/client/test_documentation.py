@@ -99,7 +99,7 @@ def test_importing_the_package_loads_next_to_nothing() -> None:
         check=True,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
     )
-    assert done.stdout.strip() == "['ottla', 'ottla.client']"
+    assert done.stdout.strip() == "['ottla', 'ottla.client', 'ottla.lazy_names']"
 
 
 def test_every_error_that_is_named_is_there() -> None:

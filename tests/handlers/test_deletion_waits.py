@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.handlers.followers import FIRST, US, PlayedFollower, decide, register
 from tests.handlers.frames import batch, produce
+from tests.handlers.transactional import until
 from tests.server.conftest import BrokerThread, Peer
 
 from ottla.model import ErrorCode
@@ -57,8 +58,9 @@ def answered(peer: Peer) -> tuple[int, int]:
     return partition.error_code, partition.low_watermark
 
 
-def waits(running: BrokerThread) -> bool:
-    return running.look(lambda broker: _waiting(broker) > 0)
+def until_it_waits(running: BrokerThread) -> None:
+    """The first request of its API is served when a worker has imported that."""
+    until(lambda: running.look(lambda broker: _waiting(broker) > 0))
 
 
 def _waiting(broker: Any) -> int:
@@ -70,7 +72,7 @@ def test_the_answer_waits_for_the_followers_log_start(running: BrokerThread, pee
     with running.connect() as other:
         follower = Follower(other, topic)
         follower.has(1, 3)
-        assert waits(running)
+        until_it_waits(running)
         follower.has(2, 3)
     assert answered(peer) == (ErrorCode.NONE, 2)
 
@@ -90,6 +92,6 @@ def test_another_leader_ends_the_wait(running: BrokerThread, peer: Peer, topic: 
     ask(peer, topic, 2)
     with running.connect() as other:
         Follower(other, topic).has(1, 3)
-    assert waits(running)
+    until_it_waits(running)
     decide(running, topic, leader_id=FIRST, leader_epoch=EPOCH + 1, replicas=(US, FIRST))
     assert answered(peer) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)

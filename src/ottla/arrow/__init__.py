@@ -13,8 +13,9 @@ Names are loaded when they are first used, and pyarrow with them.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ottla.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from ottla.arrow.decoding import decode
@@ -35,12 +36,7 @@ _HOMES = {
 
 
 if not TYPE_CHECKING:  # a type checker would take every name for one that exists
-
-    def __getattr__(name: str) -> Any:
-        home = _HOMES.get(name)
-        if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(home), name)
+    __getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -13,8 +13,9 @@ Names are loaded when they are first used: a program that only asks for a topic'
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ottla.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from ottla.client.admin.admin import Admin
@@ -73,12 +74,7 @@ _HOMES = {
 
 
 if not TYPE_CHECKING:  # a type checker would take every name for one that exists
-
-    def __getattr__(name: str) -> Any:
-        home = _HOMES.get(name)
-        if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(home), name)
+    __getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -18,8 +18,9 @@ Names and meanings are those of Databricks' declarative pipelines. Read in this 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ottla.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from ottla.pipeline.changes import apply_changes
@@ -84,12 +85,7 @@ __all__ = [
 
 
 if not TYPE_CHECKING:  # a type checker would take every name for one that exists
-
-    def __getattr__(name: str) -> Any:
-        home = _HOMES.get(name)
-        if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{home}"), name)
+    __getattr__ = lazy_names(__name__, {name: f"{__name__}.{home}" for name, home in _HOMES.items()})
 
 
 def __dir__() -> list[str]:

@@ -10,9 +10,10 @@ Read in this order: `options` (what is asked for, as text), `datasource` (what S
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ottla.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from ottla.spark.datasource import OttlaDataSource
@@ -60,12 +61,7 @@ for _needed in ("pyspark", "pyarrow"):
 
 
 if not TYPE_CHECKING:  # a type checker would take every name for one that exists
-
-    def __getattr__(name: str) -> Any:
-        home = _HOMES.get(name)
-        if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(home), name)
+    __getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -10,8 +10,9 @@ Methods wait in the caller's thread for what the asyncio ones await. Ctrl-C ends
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ottla.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from ottla.client.sync.admin import Admin
@@ -22,11 +23,7 @@ __all__ = ["Admin", "Consumer", "Producer"]
 
 
 if not TYPE_CHECKING:  # a type checker would take every name for one that exists
-
-    def __getattr__(name: str) -> Any:
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{name.lower()}"), name)
+    __getattr__ = lazy_names(__name__, {name: f"{__name__}.{name.lower()}" for name in __all__})
 
 
 def __dir__() -> list[str]:
