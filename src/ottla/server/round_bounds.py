@@ -22,8 +22,10 @@ WRITTEN_A_MS_SHIFT: Final = 19
 CLOSING_MS: Final = 3
 #: A look at the clock comes after so many answers and one more.
 SETTLED_A_LOOK: Final = 7
-#: A look at the clock comes after so many connections and one more.
-CONNECTIONS_A_LOOK: Final = 3
+#: A look at the clock comes after so many requests that lanes have taken, by some microseconds each.
+DONE_A_LOOK: Final = 16
+#: What a short frame of a hot API counts more than one of those.
+DONE_BY_HOT: Final = 3
 #: A frame of more may name some tens of partitions, and its batches may each roll a segment.
 SHORT_BYTES: Final = 2048
 #: Patient requests in one round: a thousand members that join at once take as long as ever, but others come between.

@@ -40,8 +40,9 @@ from ottla.server.connection import Connection
 from ottla.server.dispatching import Dispatch, NotYet
 from ottla.server.incoming import IncomingBuffers
 from ottla.server.round_bounds import (
-    CONNECTIONS_A_LOOK,
     CROWDED_MS,
+    DONE_A_LOOK,
+    DONE_BY_HOT,
     FRAMES_A_CYCLE,
     FRAMES_A_ROUND,
     NO_CROWD,
@@ -125,24 +126,20 @@ class Rounds:
             #: Connections whose frames come in several pieces: long ones, mostly.
             bulk: list[Connection] = []
             unpack, length_max = REQUEST_HEAD.unpack_from, self._frame_bytes_max
-            served = 0
+            #: What was done since the last look at the clock, in requests that a lane takes.
+            done, look_after = 0, DONE_A_LOOK
             following = iter(ready)
             for connection, events in following:
-                served += 1
-                if not served & CONNECTIONS_A_LOOK and self._clock.monotonic_ms() >= now_ms + ROUND_MS:
-                    self._passed_over = dict([(connection, events), *following])
-                    self._late = True
-                    break
-                if events == READABLE and connection.buffer is not None:
-                    if connection not in self._backlog:
-                        bulk.append(connection)
-                    else:
-                        # Or the network would name it in each round, and others behind thousands of such.
-                        connection.mute(True)
-                    continue
-                connection.last_active_ms = now_ms
+                if done >= look_after:
+                    done = 0
+                    if self._clock.monotonic_ms() >= now_ms + ROUND_MS:
+                        self._passed_over = dict([(connection, events), *following])
+                        self._late = True
+                        break
+                done += 1
                 if (
                     events != READABLE
+                    or connection.buffer is not None
                     or not small
                     or not connection.is_open
                     or connection.closed
@@ -150,9 +147,17 @@ class Rounds:
                     or connection.unsent
                     or connection.slots
                 ):
-                    served |= CONNECTIONS_A_LOOK  # it may take long
-                    self._serve_ready(connection, events)
+                    if events != READABLE or connection.buffer is None:
+                        connection.last_active_ms = now_ms
+                        done = look_after  # it may take long
+                        self._serve_ready(connection, events)
+                    elif connection not in self._backlog:
+                        bulk.append(connection)
+                    else:
+                        # Or the network would name it in each round, and others behind thousands of such.
+                        connection.mute(True)
                     continue
+                connection.last_active_ms = now_ms
                 # The rule: one read brings one whole request.
                 buffer = small.pop()
                 try:
@@ -176,10 +181,9 @@ class Rounds:
                     if is_one and serve is not None:
                         used(buffer)
                         serve(connection, buffer, LENGTH_BYTES, received, version, correlation)
-                        if received > SHORT_BYTES:
-                            served |= CONNECTIONS_A_LOOK
+                        done = look_after if received > SHORT_BYTES else done + DONE_BY_HOT
                         continue
-                    served |= CONNECTIONS_A_LOOK  # what follows may take long
+                    done = look_after  # what follows may take long
                     if is_one and key not in patient:
                         # Its handler has a copy of the request, and nobody receives meanwhile.
                         small.append(buffer)
