@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from tests.groups.journal import MemoryJournal
 from tests.transactions.world import ID, TIMEOUT_MS, A, B, C, World, producer_of
@@ -9,6 +11,7 @@ from tests.transactions.world import ID, TIMEOUT_MS, A, B, C, World, producer_of
 from ottla.model import ErrorCode
 from ottla.transactions import shard as shard_module
 from ottla.transactions.adding import PARTITIONS_MAX
+from ottla.transactions.asked import EndAsked, ProducerAnswer
 from ottla.transactions.states import TransactionStatus
 from ottla.transactions.transaction import PRODUCER_EPOCH_MAX
 
@@ -485,3 +488,19 @@ def test_bad_records_are_passed_over() -> None:
     world = World(journal)
     assert not world.shard.state.ids
     assert world.init().error is NONE
+
+
+def test_a_client_is_answered_before_the_markers_go_and_they_go_whatever_becomes_of_the_answer() -> None:
+    world = World()
+    producer = producer_of(world.init())
+    assert world.add(producer, A) is ErrorCode.NONE
+    sent: list[int] = []
+
+    def reply(answer: ProducerAnswer) -> None:
+        sent.append(len(world.sent.ends))
+        raise AssertionError("a fault of ours in an answer")
+
+    with suppress(AssertionError):  # which a journal contains
+        world.shard.end(world.now(), EndAsked(ID, *producer, True, 0), reply)
+    assert sent == [0]
+    assert len(world.sent.ends) == 1

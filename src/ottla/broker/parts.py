@@ -26,7 +26,7 @@ from ottla.broker.isr_requests import IsrRequests
 from ottla.broker.membership import Member, Membership
 from ottla.broker.reaching import BrokerReach
 from ottla.broker.replica_reports import ReplicaReports
-from ottla.broker.transaction_partitions import TransactionPartitions, transaction_journal_settings
+from ottla.broker.transaction_partitions import TransactionJournalSettings, TransactionPartitions
 from ottla.config import Config
 from ottla.config.live import LiveConfig
 from ottla.controller.controller import ClusterController
@@ -152,7 +152,7 @@ class BrokerParts:
             self.writes,
             workers,
             clock,
-            lambda: transaction_journal_settings(live.current),
+            TransactionJournalSettings(live),
         )
         self.markers = TransactionMarkers(
             self.replicas,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ottla.config import Config
+from ottla.config.live import LiveConfig
 from ottla.handlers.on_demand.transactions import TransactionsOnDemand
 from ottla.model import TRANSACTION_TOPIC, TopicPartition
 from ottla.records.compression import NONE
@@ -11,8 +12,23 @@ from ottla.replication.journals import Journals, JournalSettings
 from ottla.replication.leader import Leader
 
 
-def transaction_journal_settings(config: Config) -> JournalSettings:
+class TransactionJournalSettings:
     """As Kafka's: no write waits longer than a request, and nothing is compressed."""
+
+    def __init__(self, live: LiveConfig) -> None:
+        self._live = live
+        self._config = live.current
+        self._made = _journal_settings(live.current)
+
+    def __call__(self) -> JournalSettings:
+        """Each write asks some times, and settings hardly ever change."""
+        if self._live.current is not self._config:
+            self._config = self._live.current
+            self._made = _journal_settings(self._config)
+        return self._made
+
+
+def _journal_settings(config: Config) -> JournalSettings:
     return JournalSettings(
         commit_timeout_ms=config.replication.request_timeout_ms,
         load_bytes_max=config.transactions.load_buffer_bytes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, TopicPartition
 from ottla.transactions.asked import ProducerPartitions, Verified
 from ottla.transactions.states import ENDING, IDLE, TransactionEvent, TransactionStatus, after
 from ottla.transactions.transaction import Transaction
@@ -50,11 +50,15 @@ def added(
 
 
 def verified(known: Transaction | None, asked: ProducerPartitions) -> Verified:
+    _, producer_id, epoch, partitions = asked
+    return {tp: verified_one(known, producer_id, epoch, tp) for tp in partitions}
+
+
+def verified_one(known: Transaction | None, producer_id: int, producer_epoch: int, tp: TopicPartition) -> ErrorCode:
     """A client that writes where it has not added is told to abort: nothing would ever mark the end of that."""
-    refusal = refused_producer(known, asked.producer_id, asked.producer_epoch)
-    if known is not None and not refusal and known.status in ENDING:
-        refusal = ErrorCode.CONCURRENT_TRANSACTIONS
+    refusal = refused_producer(known, producer_id, producer_epoch)
     if refusal or known is None:
-        return dict.fromkeys(asked.partitions, refusal)
-    in_it = known.partitions
-    return {tp: ErrorCode.NONE if tp in in_it else ErrorCode.TRANSACTION_ABORTABLE for tp in asked.partitions}
+        return refusal
+    if known.status in ENDING:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    return ErrorCode.NONE if tp in known.partitions else ErrorCode.TRANSACTION_ABORTABLE

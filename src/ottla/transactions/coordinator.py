@@ -16,6 +16,7 @@ from ottla.ports.clock import Clock
 from ottla.protocol.generated.describe_transactions import TransactionState
 from ottla.protocol.generated.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from ottla.steps import Steps
+from ottla.transactions.adding import verified_one
 from ottla.transactions.asked import EndAsked, ProducerAnswer, ProducerInit, ProducerPartitions, Reply, Verified
 from ottla.transactions.listing import describing, listed
 from ottla.transactions.markers import MarkerLines, MarkerWriter
@@ -131,6 +132,13 @@ class TransactionCoordinator:
         if isinstance(found, ErrorCode):
             return dict.fromkeys(asked.partitions, found)
         return found.verify_partitions(asked)
+
+    def verify_one(self, transactional_id: str, producer_id: int, epoch: int, tp: TopicPartition) -> ErrorCode:
+        """The same of one partition."""
+        found = self.find(transactional_id)
+        if isinstance(found, ErrorCode):
+            return found
+        return verified_one(found.committed(transactional_id), producer_id, epoch, tp)
 
     def end(self, now: Now, asked: EndAsked, reply: Reply[ProducerAnswer]) -> None:
         """Commits or aborts. Answered when the decision is committed; the markers are written after that.

@@ -22,6 +22,10 @@ DOUBT_MS: Final = 1_000
 Done = Callable[[ErrorCode], None]
 
 
+def _nobody_waits(_: ErrorCode) -> None:
+    """The client was answered that it takes too long."""
+
+
 class Counts:
     """What all shards of a broker hold, and what happened since it started."""
 
@@ -117,8 +121,10 @@ class ShardState:
 
     def _ended(self, changed: TransactionalId, now: Now, done: Done, error: ErrorCode) -> None:
         if not error:
-            self._take_on(changed, now)
-        elif not self.is_over:
+            # Its client is answered before markers and timers have their turn: it waits, and they do not.
+            self._take_on(changed, now, done)
+            return
+        if not self.is_over:
             # Lost with its journal, which has this shard given up in a moment; or still to be committed.
             self.timers.set(("doubt", changed.id), now.monotonic_ms + DOUBT_MS, partial(self._ask_again, changed))
         done(error)
@@ -132,9 +138,10 @@ class ShardState:
         elif not self.is_over:
             self.timers.set(("doubt", changed.id), now.monotonic_ms + DOUBT_MS, partial(self._ask_again, changed))
 
-    def _take_on(self, changed: TransactionalId, now: Now) -> None:
+    def _take_on(self, changed: TransactionalId, now: Now, done: Done = _nobody_waits) -> None:
         before, then = changed.committed, changed.written
         if self.is_over or then is None:
+            done(ErrorCode.NONE)
             return
         changed.written = None
         changed.committed = then
@@ -142,9 +149,12 @@ class ShardState:
         if then.status is TransactionStatus.DEAD:
             self.ids.pop(changed.id, None)
             self.counts.forgotten(changed.key)
-        self._applied(changed, before, now)
-        if changed.is_at_rest:
-            self.rest.has_come(changed.id)
+        try:
+            done(ErrorCode.NONE)
+        finally:  # whatever a fault of ours in an answer is, a decided end goes on
+            self._applied(changed, before, now)
+            if changed.is_at_rest:
+                self.rest.has_come(changed.id)
 
     def _forget_written(self, changed: TransactionalId) -> None:
         changed.written = None

@@ -6,6 +6,7 @@ follower does; the other names itself anew each time, so that nothing is alike. 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import count
 from random import Random
 from typing import Any
@@ -16,9 +17,13 @@ from tests.handlers.frames import batch, produce
 from tests.server.conftest import BrokerThread, Peer
 
 from ottla.handlers.fetch.follower_fetches import FollowerFetches
-from ottla.model import ErrorCode
+from ottla.handlers.routes import FETCH
+from ottla.model import ErrorCode, TopicPartition
+from ottla.protocol.generated.fetch import FetchResponse
+from ottla.protocol.header import decode_response_header
 from ottla.protocol.hot.follower_fetch import NEWEST, FetchRequests
 from ottla.records.batch import iterate
+from ottla.storage.log.append import Origin
 
 FULL, NONE = 0, ErrorCode.NONE
 LONG_MS = 60_000
@@ -33,6 +38,8 @@ class Follower:
         self.topic_id = bytes(look_at(running, topic).log.topic_id)
         self.sent = 0
         self.session, self.epoch = 0, FULL
+        #: The last answer, without its length.
+        self.received = b""
         #: What the session was asked last.
         self.row: tuple[int, ...] = ()
         self.requests = FetchRequests(NEWEST, "follower", FIRST, -1)
@@ -52,7 +59,8 @@ class Follower:
         self.peer.send(bytes(frame))
 
     def answer(self) -> tuple[Any, ...]:
-        frame = memoryview(self.peer.receive())
+        self.received = self.peer.receive()
+        frame = memoryview(self.received)
         assert int.from_bytes(frame[:4], "big") == self.sent
         error, session, rows = self.requests.read(frame)
         if error == NONE:
@@ -203,3 +211,51 @@ def test_a_leader_that_resigns_answers_what_waits(
     assert found[1] == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert any(recognised)
     both.close()
+
+
+def open_a_transaction(running: BrokerThread, topic: str) -> None:
+    """At the end of the log, as a coordinator of this broker would."""
+
+    def begin(broker: Any) -> None:
+        services = broker.services
+        leader = services.replicas.leaders[TopicPartition(topic, 0)]
+        data = batch(b"open", producer_id=7, producer_epoch=0, base_sequence=-1, transactional=True)
+
+        def stage() -> None:
+            leader.log.stage(memoryview(bytearray(data)), leader.epoch, services.clock.wall_ms(), Origin.COORDINATOR)
+            services.writes.staged(leader)
+
+        services.round.within(stage)
+
+    running.look(begin)
+
+
+def test_a_log_with_an_open_transaction(running: BrokerThread, peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last stable offset is not its watermark, and is said."""
+    both = Both(running, peer)
+    both.produce(b"a", b"b")
+    both.fetch()
+    both.rest()
+    recognised = count_recognised(monkeypatch)
+    for name in both.topics:
+        open_a_transaction(running, name)
+    both.end += 1
+    both.produce(b"c")
+    seen: set[tuple[int, int]] = set()
+    for _ in range(4):
+        both.fetch()
+        for other in both.others:
+            other.fetch(both.end)
+        one, other_one = ([*stable_offsets(each.received)] for each in both.followers)
+        assert one == other_one
+        seen.update(one)
+    assert (4, 2) in seen
+    assert sum(recognised) > 2
+    both.close()
+
+
+def stable_offsets(raw: bytes) -> Iterator[tuple[int, int]]:
+    """High watermark and last stable offset of each partition in an answer."""
+    *_, at = decode_response_header(raw, FETCH, NEWEST)
+    answer, _ = FetchResponse.decode(raw, NEWEST, at)
+    return ((part.high_watermark, part.last_stable_offset) for topic in answer.responses for part in topic.partitions)

@@ -65,6 +65,9 @@ class Coordinator:
     def verify_partitions(self, asked: ProducerPartitions) -> dict[TopicPartition, ErrorCode]:
         return dict.fromkeys(asked.partitions, self.verifies_with)
 
+    def verify_one(self, transactional_id: str, producer_id: int, epoch: int, tp: TopicPartition) -> ErrorCode:
+        return self.verifies_with
+
 
 class Link:
     """To the other broker, which answers as it is told to."""

@@ -132,7 +132,6 @@ class FollowerMemo:
             or asked.max_bytes < 0
             or not reader.is_replica(leader)
             or log.config.leader_throttled_replicas
-            or leader.last_stable_offset != leader.high_watermark
         ):
             return None
         try:
@@ -153,7 +152,7 @@ class FollowerMemo:
         leader, watched, head = self.leader, self.watched, self.answer_head
         high_watermark, log_start = leader.high_watermark, leader.log.places.start_offset
         before = bytearray(head.bytes_max)
-        at = head.fill(before, correlation, high_watermark, log_start, len(records))
+        at = head.fill(before, correlation, high_watermark, log_start, len(records), leader.last_stable_offset)
         leader.isr.followers[self.reader.replica_id].answered_watermark = high_watermark
         watched.error = ErrorCode.NONE
         watched.high_watermark, watched.log_start_offset = high_watermark, log_start

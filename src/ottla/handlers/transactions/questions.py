@@ -194,10 +194,10 @@ class TransactionQuestions(Participant):
 
     def answer_now(self, question: TransactionQuestion) -> ErrorCode | None:
         """The answer where this broker's coordinator has it without waiting for anything; else it is to be asked."""
-        if question.adds or self._broker_of(question.transactional_id) != self._broker_id:
+        transactional_id, producer_id, epoch, tp, adds = question
+        if adds or self._broker_of(transactional_id) != self._broker_id:
             return None
-        found = self._coordinator().verify_partitions(_of_producer(question, [question.tp]))
-        return _to_writer(found[question.tp])
+        return _to_writer(self._coordinator().verify_one(transactional_id, producer_id, epoch, tp))
 
     def ask(self, question: TransactionQuestion, begin: Callable[[], None]) -> asyncio.Future[ErrorCode]:
         """NONE where the partition is in the transaction, which is ongoing.

@@ -24,10 +24,8 @@ class AnswerHead:
     """Everything before the records of an answer with one partition, and what stands behind them."""
 
     __slots__ = (
-        "_high_watermark",
-        "_log_start",
         "_made",
-        "_size",
+        "_numbers",
         "_struct",
         "bytes_max",
         "has_log_start",
@@ -56,27 +54,29 @@ class AnswerHead:
         self.bytes_max = self._struct.size + _LENGTH_FIELD_BYTES_MAX + len(self.tail)
         #: The last head that was made, and what it says: readers of a settled log get the same again and again.
         self._made = b""
-        self._size = self._high_watermark = self._log_start = -1
+        self._numbers = (-1, -1, -1, -1)
 
-    def fill(self, target: bytearray, correlation: int, high_watermark: int, log_start: int, size: int) -> int:
-        """Writes the head of an answer with `size` bytes of records, read uncommitted: what is committed is stable.
+    def fill(
+        self, target: bytearray, correlation: int, high_watermark: int, log_start: int, size: int, stable: int = -1
+    ) -> int:
+        """Writes the head of an answer with `size` bytes of records, read uncommitted.
 
-        Returns where the records are to stand.
+        `stable`: the last stable offset, where it is not the high watermark. Returns where the records are to stand.
         """
-        if size != self._size or high_watermark != self._high_watermark or log_start != self._log_start:
-            self._make(high_watermark, log_start, size)
+        if stable < 0:
+            stable = high_watermark
+        if (size, high_watermark, stable, log_start) != self._numbers:
+            self._make(size, high_watermark, stable, log_start)
         made = self._made
         target[: len(made)] = made
         _PACK_INT32(target, CORRELATION_AT, correlation)
         return len(made)
 
-    def _make(self, high_watermark: int, log_start: int, size: int) -> None:
-        self._size, self._high_watermark, self._log_start = size, high_watermark, log_start
+    def _make(self, size: int, high_watermark: int, stable: int, log_start: int) -> None:
+        self._numbers = (size, high_watermark, stable, log_start)
         length_field = uvarint(size + 1) if self.is_compact else INT32.pack(size)
         length = self._struct.size - LENGTH_BYTES + len(length_field) + size + len(self.tail)
-        numbers = (
-            (high_watermark, high_watermark, log_start) if self.has_log_start else (high_watermark, high_watermark)
-        )
+        numbers = (high_watermark, stable, log_start) if self.has_log_start else (high_watermark, stable)
         self._made = self._struct.pack(length, 0, self.middle, *numbers, self.rest) + length_field
 
 
