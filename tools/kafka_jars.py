@@ -1,7 +1,7 @@
 """Apache Kafka's jars, fetched once with Maven and kept in a folder of the repository's cache.
 
 They are a peer in the benchmarks and an oracle in the tests: the broker, its command line tools and its client.
-``OTTLA_KAFKA_JARS``, ``OTTLA_KAFKA_STREAMS_JARS``, ``OTTLA_KAFKA39_JARS``,
+``OTTLA_KAFKA_JARS``, ``OTTLA_KAFKA_STREAMS_JARS``, ``OTTLA_KAFKA_CONNECT_JARS``, ``OTTLA_KAFKA39_JARS``,
 ``OTTLA_KAFKA39_BROKER_JARS`` and ``OTTLA_SPARK_CONNECTOR_JARS`` name folders to use (and to fill, when they are empty)
 instead.
 
@@ -60,6 +60,13 @@ STREAMS = JarSet(
     variable="OTTLA_KAFKA_STREAMS_JARS",
     artifacts=("org.apache.kafka:kafka-streams:4.3.1",),
     witness="kafka-streams-4.3.1.jar",
+)
+#: Kafka Connect's worker, and its connectors for files.
+CONNECT = JarSet(
+    folder_name="kafka-connect-4.3.1",
+    variable="OTTLA_KAFKA_CONNECT_JARS",
+    artifacts=("org.apache.kafka:connect-runtime:4.3.1", "org.apache.kafka:connect-file:4.3.1"),
+    witness="connect-file-4.3.1.jar",
 )
 CLIENTS_39 = JarSet(
     folder_name="kafka-clients-3.9.0",

@@ -5,6 +5,7 @@ python -m tests.interop.transactional_writes    writes that anew; needs Java
 
 from __future__ import annotations
 
+import struct
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +14,20 @@ from typing import Any
 from confluent_kafka.admin import AdminClient
 
 from ottla.model import ErrorCode
+from ottla.protocol.generated.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from ottla.protocol.generated.join_group import JoinGroupRequestProtocol
 from tests.handlers.frames import fetch
+from tests.handlers.groups import join, sync, wait_loaded
 from tests.handlers.transactional import TransactionalClient, mark, until
 from tests.interop.conftest import create_topic
 from tests.interop.transaction_answers import PROPERTIES
 from tests.server.conftest import Peer
 
+#: A subscription to the topic `a`: with one that it cannot read Kafka does not answer at all.
+RANGE = JoinGroupRequestProtocol(name="range", metadata=struct.pack(">hih1si", 0, 1, 1, b"a", -1))
 ANSWERS = Path(__file__).with_name("transactional-writes.txt")
 
 
@@ -29,7 +38,7 @@ def conversation(bootstrap: str) -> list[str]:
         create_topic(admin, topic, partitions=1)
     peer = Peer(int(bootstrap.rpartition(":")[2]))
     with peer:
-        parts = (_classic(peer), _newer(peer), _offsets(peer))
+        parts = (_classic(peer), _newer(peer), _offsets(peer), _moved_on(peer), _moved_on_by_epochs(peer))
         return [f"{what}: {answer}" for part in parts for what, answer in part]
 
 
@@ -106,6 +115,67 @@ def _offsets(peer: Peer) -> Iterator[tuple[str, str]]:
     yield "offsets of an old epoch", asked(producer_epoch=-1)
     yield "offsets of another producer", asked(producer_id=4242)
     yield "offsets of no group", asked("")
+
+
+def _moved_on(peer: Peer) -> Iterator[tuple[str, str]]:
+    """Offsets of a member whose group has had another generation since."""
+    client = _begun(peer, "moved on")
+    wait_loaded(peer, "moving")
+    first = join(peer, "moving", protocols=[RANGE])
+    sync(peer, "moving", first)
+    # The leader of a group that joins again begins another generation.
+    second = join(peer, "moving", first.member_id, protocols=[RANGE])
+    sync(peer, "moving", second)
+    client.add_offsets("moving")
+    for version in (3, 4):
+        for what, generation, member in (
+            ("generation that is over", first.generation_id, first.member_id),
+            ("generation that has not come", second.generation_id + 1, first.member_id),
+            ("generation without its member", second.generation_id, "nobody"),
+            ("generation", second.generation_id, first.member_id),
+        ):
+            codes = client.commit_offsets(
+                "moving", {("a", 0): 1}, version, generation_id=generation, member_id=member
+            ).values()
+            yield f"offsets of a {what}, version {version}", _names(codes)
+    client.end(commits=False)
+
+
+def _moved_on_by_epochs(peer: Peer) -> Iterator[tuple[str, str]]:
+    """The same in a group of the newer protocol, whose members have epochs."""
+    client = _begun(peer, "moved on by epochs")
+    group = "moving by epochs"
+    wait_loaded(peer, group)
+
+    def heartbeat(member: str, epoch: int) -> int:
+        """The epoch that it has then."""
+        wants = {"subscribed_topic_names": ["a"], "topic_partitions": [], "rebalance_timeout_ms": 60_000}
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=group, member_id=member, member_epoch=epoch, **(wants if not epoch else {})
+        )
+        answer = peer.ask(request, 1, ConsumerGroupHeartbeatResponse)
+        assert not answer.error_code, answer
+        return int(answer.member_epoch)
+
+    first = heartbeat("one", 0)
+    heartbeat("two", 0)
+    latest = [first]
+
+    def has_moved() -> bool:
+        latest[0] = heartbeat("one", latest[0])
+        return latest[0] > first
+
+    until(has_moved)
+    client.add_offsets(group)
+    for what, epoch, member in (
+        ("epoch that is over", first, "one"),
+        ("epoch that has not come", latest[0] + 1, "one"),
+        ("epoch without its member", latest[0], "nobody"),
+        ("epoch", latest[0], "one"),
+    ):
+        codes = client.commit_offsets(group, {("a", 0): 1}, 4, generation_id=epoch, member_id=member).values()
+        yield f"offsets of an {what}", _names(codes)
+    client.end(commits=False)
 
 
 def _write_anew() -> None:

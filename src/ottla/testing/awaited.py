@@ -8,6 +8,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from ottla.testing.injecting import TransactionFault
 from ottla.testing.threaded import ThreadedBroker
 
 T = TypeVar("T")
@@ -58,11 +59,17 @@ class AsyncBroker(ThreadedBroker):
     async def delete_topic(self, name: str) -> None:
         await self._run(lambda: self._hosted.delete_topic(name))
 
-    # Time and groups
+    # Time, transactions and groups
 
     async def advance(self, by: str | timedelta) -> None:
         """Moves the broker's clock (`"8d"`, `"90m"`): retention, sessions and expiry of that time are due now."""
         await self._run(lambda: self._hosted.advance(by))
+
+    async def inject(self, fault: TransactionFault, transactional_id: str) -> None:
+        """`"timeout"` aborts the id's open transaction as if its time were over, `"fence"` takes the id over, as a new
+        producer does. When it returns, readers see what came of it. Raises KafkaError where nobody has the id
+        (`TransactionalIdNotFound`), or no transaction is open that may time out (`InvalidTxnState`)."""
+        await self._run(lambda: self._hosted.inject(fault, transactional_id))
 
     async def wait_for_lag(self, group: str, lag: int = 0, *, timeout: float = 30.0) -> None:  # noqa: ASYNC109
         """Until the group is at most `lag` records behind what there is; raises StillBehind (a TimeoutError)."""

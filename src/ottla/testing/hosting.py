@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from ottla.app import running
 from ottla.broker.broker import Broker
-from ottla.client.arguments import INT32_MAX, check_values, checked_integer, checked_topic
+from ottla.client.arguments import INT32_MAX, check_values, checked_integer, checked_text, checked_topic
 from ottla.client.errors import error_of
 from ottla.config import Config, up_defaults
 from ottla.controller.interface import TopicRef, TopicToCreate
@@ -28,6 +28,7 @@ from ottla.ports.workers import Workers
 from ottla.server.metrics_http import MetricsEndpoint
 from ottla.testing.addresses import Addresses
 from ottla.testing.capture import CAPTURE, speaker
+from ottla.testing.injecting import TransactionFault, inject
 from ottla.testing.shifting import Shift, ShiftedClock, advance
 
 #: Turns of the loop for what has become due: a timer, what it sets off, and what that sets off.
@@ -184,6 +185,9 @@ class HostedBroker:
     async def _settled(self) -> None:
         if self._workers is not None:
             await self._workers.idle(_TURNS)
+
+    async def inject(self, fault: TransactionFault, transactional_id: str) -> None:
+        await inject(self._services(), fault, checked_text(transactional_id, "transactional id"))
 
     async def wait_for_lag(self, group: str, lag: int = 0, *, timeout_s: float = 30.0) -> None:
         # It brings the admin client with it, a fifth of what a broker's start costs, and few tests ask for it.

@@ -7,6 +7,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from ottla.testing.injecting import TransactionFault
 from ottla.testing.own_loop import SECONDS_MAX
 from ottla.testing.threaded import ThreadedBroker
 
@@ -64,11 +65,17 @@ class InProcessBroker(ThreadedBroker):
     def delete_topic(self, name: str) -> None:
         self._run(lambda: self._hosted.delete_topic(name))
 
-    # Time and groups
+    # Time, transactions and groups
 
     def advance(self, by: str | timedelta) -> None:
         """Moves the broker's clock (`"8d"`, `"90m"`): retention, sessions and expiry of that time are due now."""
         self._run(lambda: self._hosted.advance(by))
+
+    def inject(self, fault: TransactionFault, transactional_id: str) -> None:
+        """`"timeout"` aborts the id's open transaction as if its time were over, `"fence"` takes the id over, as a new
+        producer does. When it returns, readers see what came of it. Raises KafkaError where nobody has the id
+        (`TransactionalIdNotFound`), or no transaction is open that may time out (`InvalidTxnState`)."""
+        self._run(lambda: self._hosted.inject(fault, transactional_id))
 
     def wait_for_lag(self, group: str, lag: int = 0, *, timeout: float = 30.0) -> None:
         """Until the group is at most `lag` records behind what there is; raises StillBehind (a TimeoutError)."""

@@ -151,6 +151,14 @@ class TransactionCoordinator:
         else:
             found.end(now, asked, reply)
 
+    def time_out(self, now: Now, transactional_id: str, reply: Reply[ErrorCode]) -> None:
+        """Aborts the id's open transaction as if its time were over, for tests. Answered when that is decided."""
+        found = self.find(transactional_id)
+        if isinstance(found, ErrorCode):
+            reply(found)
+        else:
+            found.time_out(transactional_id, now, reply)
+
     def describing(self, transactional_id: str) -> Steps[TransactionState]:
         """What is committed of it, for DescribeTransactions."""
         found = self.find(transactional_id)

@@ -203,6 +203,18 @@ class TransactionShard:
         else:
             self.state.write(known, then, now, done)
 
+    def time_out(self, transactional_id: str, now: Now, done: Done) -> None:
+        """Ends its open transaction as if its time were over; INVALID_TXN_STATE where none is open."""
+        known = self.state.ids.get(transactional_id)
+        if known is None or known.committed is None:
+            done(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+        elif known.written is not None or known.committed.status in ENDING:
+            done(ErrorCode.CONCURRENT_TRANSACTIONS)
+        elif known.committed.status is not _ONGOING:
+            done(ErrorCode.INVALID_TXN_STATE)
+        else:
+            self._end_overdue(known, now, done)
+
     def committed(self, transactional_id: str) -> Transaction | None:
         known = self.state.ids.get(transactional_id)
         return None if known is None else known.committed
@@ -241,12 +253,16 @@ class TransactionShard:
         # Until it is ended: what is on its way just now may keep it open.
         self.timers.set(timer, now.monotonic_ms + RETRY_MS, check)
         if changed.written is None:
-            self._fence(changed, now, partial(self._overdue_ended, changed))
+            self._end_overdue(changed, now, lambda _: None)
 
-    def _overdue_ended(self, changed: TransactionalId, error: ErrorCode) -> None:
-        if not error:
-            self.state.counts.aborted_by_timeout += 1
-            log_event.warning_limited("a transaction was aborted: its time was over", id=changed.id[:_ID_SHOWN_MAX])
+    def _end_overdue(self, changed: TransactionalId, now: Now, done: Done) -> None:
+        def ended(error: ErrorCode) -> None:
+            if not error:
+                self.state.counts.aborted_by_timeout += 1
+                log_event.warning_limited("a transaction was aborted: its time was over", id=changed.id[:_ID_SHOWN_MAX])
+            done(error)
+
+        self._fence(changed, now, ended)
 
     # Markers.
 

@@ -14,6 +14,7 @@ from tests.storage.log_world import batch as stored
 from ottla.metadata import BrokerEndpoints, MetadataUpdate
 from ottla.model import BrokerId, ErrorCode, TopicPartition
 from ottla.protocol.generated.fetch import FetchResponse
+from ottla.records.control import ControlType, control_batch
 
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 TP = TopicPartition("t", 0)
@@ -109,15 +110,24 @@ def follow(running: BrokerThread) -> None:
     brought(running, 0, b"a", b"b", committed=1)
 
 
-def brought(running: BrokerThread, offset: int, *contents: bytes, committed: int) -> None:
+def brought(running: BrokerThread, offset: int, *contents: bytes, committed: int, **options: Any) -> None:
     """As a fetcher would."""
+    empty = memoryview(b"")
+    take(
+        running, stored(*contents, base_offset=offset, leader_epoch=EPOCH, **options) if contents else empty, committed
+    )
 
-    def append(broker: Any) -> None:
-        follower = broker.services.replicas.followers[TP]
-        records = stored(*contents, base_offset=offset, leader_epoch=EPOCH) if contents else memoryview(b"")
-        follower.append(records, committed, 0)
 
-    running.look(append)
+def marked(running: BrokerThread, offset: int, producer: int, *, aborts: bool, committed: int) -> None:
+    """The end of a transaction."""
+    kind = ControlType.ABORT if aborts else ControlType.COMMIT
+    ends = {"producer_id": producer, "producer_epoch": 0, "coordinator_epoch": 0}
+    marker = control_batch(kind, timestamp=1_800_000_000_000, base_offset=offset, leader_epoch=EPOCH, **ends)
+    take(running, memoryview(bytearray(marker)), committed)
+
+
+def take(running: BrokerThread, records: memoryview, committed: int) -> None:
+    running.look(lambda broker: broker.services.replicas.followers[TP].append(records, committed, 0))
 
 
 def test_a_follower_serves_what_it_knows_to_be_committed(broker: BrokerThread, consumer: Peer) -> None:
@@ -129,6 +139,31 @@ def test_a_follower_serves_what_it_knows_to_be_committed(broker: BrokerThread, c
     assert ask(consumer, 9, "b").error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert ask(consumer, 0, "b", current_leader_epoch=EPOCH - 1).error_code == ErrorCode.FENCED_LEADER_EPOCH
     assert ask(consumer, 0, "b", current_leader_epoch=EPOCH + 1).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def read_committed(consumer: Peer) -> tuple[int, list[tuple[int, int]], list[bytes | None]]:
+    """Last stable offset, what is named as aborted, and what is brought but for markers."""
+    answer = ask(consumer, 0, "b", isolation_level=1)
+    aborted = [(each.producer_id, each.first_offset) for each in answer.aborted_transactions]
+    return answer.last_stable_offset, aborted, [value for value in values(answer) if value and value.isalpha()]
+
+
+def test_a_follower_holds_back_what_is_open_and_names_what_was_aborted(broker: BrokerThread, consumer: Peer) -> None:
+    """All by its own log and its own watermark, which may be behind its leader's."""
+    follow(broker)
+    brought(broker, 2, b"c", committed=2, producer=(7, 0, 0), transactional=True)
+    brought(broker, 3, b"d", committed=4, producer=(8, 0, 0), transactional=True)
+    assert read_committed(consumer) == (2, [], [b"a", b"b"])
+    marked(broker, 4, 7, aborts=True, committed=4)
+    assert read_committed(consumer) == (2, [], [b"a", b"b"])
+    brought(broker, 5, b"e", committed=6, producer=(7, 0, 1), transactional=True)
+    assert read_committed(consumer) == (3, [(7, 2)], [b"a", b"b", b"c"])
+    marked(broker, 6, 8, aborts=False, committed=7)
+    assert read_committed(consumer) == (5, [(7, 2)], [b"a", b"b", b"c", b"d"])
+    marked(broker, 7, 7, aborts=True, committed=8)
+    assert read_committed(consumer) == (8, [(7, 2), (7, 5)], [b"a", b"b", b"c", b"d", b"e"])
+    # Readers of everything get no list.
+    assert ask(consumer, 0, "b").aborted_transactions is None
 
 
 @pytest.mark.parametrize("session_epoch", [-1, 0])
