@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,10 @@ SPECULATION = {
     "spark.eventLog.enabled": "true",
     "spark.eventLog.compress": "false",
 }
+
+#: What the master says of each worker.
+_REGISTERED = "Master: Registering worker"
+_LOOK_SECONDS = 0.1
 
 
 def ran_twice(events: Path) -> bool:
@@ -68,8 +73,16 @@ def standalone(folder: Path, workers: int) -> Iterator[tuple[str, list[int]]]:
             for command in commands:
                 ui = [*command, "--webui-port", str(free_port())]
                 started.append(subprocess.Popen(ui, stdout=log, stderr=log, env=environment))
+        _until_registered(folder / "cluster.txt", workers, started)
         yield master, [one.pid for one in started[1:]]
     finally:
         for one in started:
             end_all(one.pid)
             one.wait()
+
+
+def _until_registered(log: Path, workers: int, started: list[subprocess.Popen[bytes]]) -> None:
+    """A driver gives up a master that it does not reach within a minute, which is short beside other work."""
+    while (text := log.read_text(errors="replace")).count(_REGISTERED) < workers:
+        assert all(one.poll() is None for one in started), text[-3000:]
+        time.sleep(_LOOK_SECONDS)

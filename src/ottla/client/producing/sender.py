@@ -329,7 +329,7 @@ class Sender:
                 )
             topic.partition_data.append(PartitionProduceData(index=queue.partition, records=records))
         return ProduceRequest(
-            transactional_id=self._settings.transactional_id,
+            transactional_id=None if self._transactor is None else self._transactor.core.transactional_id,
             acks=self._settings.acks,
             timeout_ms=self._settings.request_timeout_ms,
             topic_data=list(data.values()),

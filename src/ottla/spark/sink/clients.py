@@ -7,6 +7,7 @@ would take longer than to write its rows. A process is forked before it runs any
 from __future__ import annotations
 
 import atexit
+from collections.abc import Mapping
 from typing import Final
 
 from ottla.client.producing.producer import Producer
@@ -25,10 +26,11 @@ _KEPT_MAX: Final = 8
 class KeptClients:
     """The clients of one process, for its main thread."""
 
-    def __init__(self) -> None:
-        self.thread = LoopThread("ottla-spark-sink")
+    def __init__(self, thread: LoopThread) -> None:
+        self.thread = thread
         #: By settings, the one that was used last at the end.
         self._producers: dict[tuple[tuple[str, str], ...], Producer] = {}
+        self._task_producers: dict[tuple[tuple[str, str], ...], Producer] = {}
         self._ledgers: dict[tuple[tuple[str, str], ...], Ledger] = {}
         self._committers: dict[tuple[tuple[str, str], ...], BatchCommitter] = {}
         self._runs: dict[tuple[tuple[str, str], ...], str] = {}
@@ -48,6 +50,28 @@ class KeptClients:
     def drop_producer(self, target: SinkTarget) -> None:
         """What a failed task has left in its queues is not waited for."""
         producer = self._producers.pop(tuple(sorted(target.settings.items())), None)
+        if producer is not None:
+            self.thread.run(lambda: producer.close(timeout_ms=0))
+
+    def task_producer(self, settings: Mapping[str, str], transactional_id: str) -> Producer:
+        """The one of tasks that write exactly once: each has an id of its own, and the connections of those before."""
+        key = tuple(sorted(settings.items()))
+        producer = self._task_producers.pop(key, None)
+        if producer is None:
+            given = {**settings, "transactional.id": transactional_id}
+            producer = self.thread.call(lambda: Producer(given))
+        else:
+            taking = producer
+            self.thread.run(lambda: taking.take_transactional_id(transactional_id))
+        self._task_producers[key] = producer
+        while len(self._task_producers) > _KEPT_MAX:
+            oldest = self._task_producers.pop(next(iter(self._task_producers)))
+            self.thread.run(oldest.close)
+        return producer
+
+    def drop_task_producer(self, settings: Mapping[str, str]) -> None:
+        """A task that has failed has closed it."""
+        producer = self._task_producers.pop(tuple(sorted(settings.items())), None)
         if producer is not None:
             self.thread.run(lambda: producer.close(timeout_ms=0))
 
@@ -113,7 +137,7 @@ class KeptClients:
         return self._transaction_ms_max[key]
 
     def close(self) -> None:
-        for producer in self._producers.values():
+        for producer in (*self._producers.values(), *self._task_producers.values()):
             self.thread.run(producer.close)
         for ledger in self._ledgers.values():
             self.thread.run(ledger.close)
@@ -121,6 +145,7 @@ class KeptClients:
             self.thread.run(committer.close)
         self._committers.clear()
         self._producers.clear()
+        self._task_producers.clear()
         self._ledgers.clear()
         self.thread.end()
 
@@ -137,7 +162,7 @@ def kept_clients() -> KeptClients:
     """Those of this process."""
     global _kept  # noqa: PLW0603 - Spark calls plain functions of a module: nothing of ours lives between two tasks
     if _kept is None:
-        _kept = KeptClients()
+        _kept = KeptClients(LoopThread("ottla-spark-sink"))
         atexit.register(close_kept_clients)
     return _kept
 

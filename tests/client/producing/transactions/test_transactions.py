@@ -23,6 +23,7 @@ from ottla.client.errors import (
     InvalidTxnState,
     ProducerFenced,
     RecordTooLarge,
+    SettingsError,
     TransactionAbortable,
     TransactionAborted,
     WrongTransactionState,
@@ -261,6 +262,29 @@ async def test_who_takes_the_id_anew_fences_whoever_had_it_since(bootstrap: str,
         with pytest.raises(ProducerFenced):
             await second.commit()
     assert await committed(bootstrap, topic) == [b"of the first"]
+
+
+async def test_one_producer_writes_for_one_id_after_the_other(bootstrap: str, topic: str, generation: int) -> None:
+    async with producing(bootstrap, generation, topic) as producer:
+        left = []
+        for number in range(6):
+            await producer.take_transactional_id(f"{topic}-{number % 3}")
+            await producer.begin()
+            with pytest.raises(WrongTransactionState):
+                await producer.take_transactional_id(topic)
+            await producer.send(topic, b"%d" % number)
+            if number < 3:
+                left.append(await producer.detach())
+            else:
+                await producer.commit()
+        assert [one.transactional_id for one in left if one is not None] == [f"{topic}-{number}" for number in range(3)]
+        for one in left:
+            assert one is not None
+            with pytest.raises((InvalidTxnState, ProducerFenced)):  # the next with its id has aborted it
+                await producer.finish(one)
+        with pytest.raises(SettingsError):
+            await producer.take_transactional_id("")
+    assert await committed(bootstrap, topic) == [b"3", b"4", b"5"]
 
 
 async def test_closing_one_that_was_fenced_is_no_error(bootstrap: str, topic: str, generation: int) -> None:

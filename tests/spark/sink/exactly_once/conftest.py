@@ -1,4 +1,4 @@
-"""A query on the broker that is shared."""
+"""A query on the broker that is shared, and the process that runs its tasks."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import pytest
 from tests.spark.sink.exactly_once.query import Query
 
 from ottla.client.sync.loop_thread import LoopThread
+from ottla.spark.sink.clients import KeptClients
 from ottla.testing.in_process import InProcessBroker
 
 
 @pytest.fixture
-def thread() -> Iterator[LoopThread]:
-    made = LoopThread("test")
+def worker() -> Iterator[KeptClients]:
+    made = KeptClients(LoopThread("test"))
     yield made
-    made.end()
+    made.close()
 
 
 @pytest.fixture
-def query(ottla_broker: InProcessBroker, topic: str, thread: LoopThread) -> Query:
-    return Query(ottla_broker.bootstrap, topic, thread)
+def query(ottla_broker: InProcessBroker, topic: str, worker: KeptClients) -> Query:
+    return Query(ottla_broker.bootstrap, topic, worker)

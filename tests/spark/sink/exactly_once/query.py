@@ -11,8 +11,9 @@ import pytest
 from tests.spark.sink.conftest import frame
 
 from ottla.client import sync
-from ottla.client.sync.loop_thread import LoopThread
+from ottla.client.producing.producer import Producer
 from ottla.model import TopicPartition
+from ottla.spark.sink.clients import KeptClients
 from ottla.spark.sink.columns import SinkColumns
 from ottla.spark.sink.entries import LedgerEntry
 from ottla.spark.sink.exactly_once.committing import BatchCommitter
@@ -35,12 +36,14 @@ class Crash(BaseException):
 class Query:
     """One query's drivers, one after the other, each with clients of its own."""
 
-    def __init__(self, bootstrap: str, topic: str, thread: LoopThread) -> None:
+    def __init__(self, bootstrap: str, topic: str, worker: KeptClients) -> None:
+        """`worker` is the process that runs all tasks."""
         self.topic = topic
         self.settings = {"bootstrap.servers": bootstrap}
         #: Of tasks alone.
         self.timeout: dict[str, str] = {}
-        self.thread = thread
+        self._worker = worker
+        self.thread = worker.thread
         self.run = drawn_run()
 
     def entry(self) -> LedgerEntry | None:
@@ -70,8 +73,12 @@ class Query:
         if work is Work.COUNTED:
             return made.counted(iter(batches), COLUMNS)
         name = task_id(self.topic, self.run, task, attempt)
-        report = made.written(iter(batches), COLUMNS, self.topic, {**self.settings, **self.timeout}, name, self.thread)
+        report = made.written(iter(batches), COLUMNS, self.topic, lambda: self.producer(name), self.thread)
         return pickle.loads(pickle.dumps(report))
+
+    def producer(self, name: str) -> Producer:
+        """The one that the worker keeps for its tasks."""
+        return self._worker.task_producer({**self.settings, **self.timeout}, name)
 
     def commit(
         self, batch: int, reports: list[TransactionReport], dies: Callable[[Effect, Event], bool] | None = None

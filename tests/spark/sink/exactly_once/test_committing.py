@@ -12,8 +12,7 @@ from tests.interop.broker import Broker
 from tests.spark.sink.exactly_once.query import COLUMNS, TASKS, Crash, Query, lines
 
 from ottla.client import sync
-from ottla.client.sync.loop_thread import LoopThread
-from ottla.spark.sink.clients import close_kept_clients, kept_clients
+from ottla.spark.sink.clients import KeptClients, close_kept_clients, kept_clients
 from ottla.spark.sink.entries import DONE, PARTIAL, PREPARED, LedgerEntry, LedgerTask
 from ottla.spark.sink.errors import BatchNotCommitted, DriverFenced, RowsMoved
 from ottla.spark.sink.exactly_once.effects import Commit, Effect, Event, Fence, Write
@@ -60,10 +59,10 @@ def test_a_driver_that_dies_behind_each_step(query: Query, at: int) -> None:
 
 @pytest.mark.java
 @pytest.mark.slow
-def test_apache_kafka_is_written_to_as_ottla_is(apache_kafka: Broker, topic: str, thread: LoopThread) -> None:
+def test_apache_kafka_is_written_to_as_ottla_is(apache_kafka: Broker, topic: str, worker: KeptClients) -> None:
     with sync.Admin(bootstrap_servers=apache_kafka.bootstrap) as admin:
         admin.create_topic(topic, 2, 1)
-    query = Query(apache_kafka.bootstrap, topic, thread)
+    query = Query(apache_kafka.bootstrap, topic, worker)
     for at in STEPS:
         dies_behind(query, at, batch=at)
     batch = len(STEPS)
@@ -85,15 +84,15 @@ def test_apache_kafka_is_written_to_as_ottla_is(apache_kafka: Broker, topic: str
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_time_is_over_after_prepared(
-    ottla_own_broker: InProcessBroker, thread: LoopThread, topic: str, generation: int
+    ottla_own_broker: InProcessBroker, worker: KeptClients, topic: str, generation: int
 ) -> None:
     ottla_own_broker.create_topic(topic, 2)
-    proxy = thread.run(lambda: speaking(ottla_own_broker.bootstrap, generation).__aenter__())
-    query = Query(proxy.bootstrap, topic, thread)
+    proxy = worker.thread.run(lambda: speaking(ottla_own_broker.bootstrap, generation).__aenter__())
+    query = Query(proxy.bootstrap, topic, worker)
     reports = query.whole(0)
     assert {one.transaction.version for one in reports if one.transaction} == {generation}
     _one_is_committed_the_others_run_out(ottla_own_broker, query, reports)
-    thread.run(lambda: proxy.__aexit__(None, None, None))
+    worker.thread.run(lambda: proxy.__aexit__(None, None, None))
 
 
 def _one_is_committed_the_others_run_out(alone: InProcessBroker, query: Query, reports: list[Any]) -> None:
@@ -166,17 +165,17 @@ def test_an_older_driver_is_fenced(query: Query) -> None:
 
 
 def test_another_names_open_write_does_not_hide_the_last_entry(
-    ottla_own_broker: InProcessBroker, topic: str, thread: LoopThread
+    ottla_own_broker: InProcessBroker, topic: str, worker: KeptClients
 ) -> None:
     """A driver that dies in the middle of a write keeps readers of committed records before it."""
     ottla_own_broker.create_topic(topic, 2)
-    query = Query(ottla_own_broker.bootstrap, topic, thread)
+    query = Query(ottla_own_broker.bootstrap, topic, worker)
     query.commit(0, query.whole(0))
     other = sync.Producer(query.settings, transactional_id="other/driver", transaction_timeout_ms=900_000)
     other.begin()
     other.send_and_wait("__ottla_spark", b"{}", b"other", partition=0)
     query.thread.run(lambda: _wrote_done(query, 1))
-    reading = thread.begin(lambda: _entry(query))
+    reading = worker.thread.begin(lambda: _entry(query))
     assert not reading.done()
     other.abort()
     other.close()
@@ -229,7 +228,7 @@ def test_a_failed_task_leaves_nothing_open(query: Query) -> None:
 
     name = task_id(query.topic, query.run, 0, 0)
     with pytest.raises(LookupError, match="from above"):
-        TransactionalTask("q", 0, 0).written(broken(), COLUMNS, query.topic, query.settings, name, query.thread)
+        TransactionalTask("q", 0, 0).written(broken(), COLUMNS, query.topic, lambda: query.producer(name), query.thread)
     assert query.open() == []
 
 

@@ -13,6 +13,7 @@ from tests.spark.sink.exactly_once.query import TASKS, Query, lines
 import ottla.testing
 from ottla.client import sync
 from ottla.client.sync.loop_thread import LoopThread
+from ottla.spark.sink.clients import KeptClients
 from ottla.spark.sink.entries import LEDGER_TOPIC
 from ottla.spark.sink.exactly_once.effects import Commit, Describe, Effect, Event, Fence, FindStrays, ReadLedger, Write
 from ottla.spark.sink.exactly_once.naming import driver_id, task_id
@@ -33,9 +34,9 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def query(cluster: Cluster) -> Iterator[Query]:
-    thread = LoopThread("test")
-    yield Query(cluster.bootstrap, TOPIC, thread)
-    thread.end()
+    worker = KeptClients(LoopThread("test"))
+    yield Query(cluster.bootstrap, TOPIC, worker)
+    worker.close()
 
 
 def coordinator(query: Query, transactional_id: str) -> int:

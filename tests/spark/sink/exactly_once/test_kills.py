@@ -33,7 +33,9 @@ ROUNDS = int(os.environ.get("OTTLA_ROUNDS", "20"))
 SECONDS_MAX = 1800.0
 ROOT = Path(__file__).resolve().parents[4]
 #: A row in each file that takes its task some time, another time in each attempt.
-SLOW = "if(value LIKE '% 7', if(java_method('java.lang.Thread', 'sleep', int(rand() * 3000L)) = '-', '', value), value)"
+SLOW = (
+    "if(value LIKE '% 7', if(java_method('java.lang.Thread', 'sleep', bigint(rand() * 3000)) = '-', '', value), value)"
+)
 
 
 class Killed:

@@ -34,6 +34,13 @@ def test_processes_commit_in_turn(query: Query) -> None:
     assert query.open() == []
 
 
+def test_a_worker_keeps_its_connections_from_task_to_task(query: Query) -> None:
+    first = query.producer("first")
+    reports = query.whole(0)
+    assert len({one.transaction for one in reports}) == len(reports)
+    assert query.producer("last") is first
+
+
 def test_what_is_listed_is_not_aborted(query: Query) -> None:
     """A commit that has failed behind PREPARED: the next driver has all of it, whatever rows it plans."""
     reports = query.whole(0)

@@ -11,7 +11,7 @@ from ottla.client.producing.transactions.core import TransactionIdentity
 from ottla.client.producing.transactions.finishing import finish
 from ottla.client.producing.transactions.group_offsets import Committable
 from ottla.client.producing.transactions.transactor import Transactor
-from ottla.client.settings import ProducerSettings
+from ottla.client.settings import ProducerSettings, checked_values
 from ottla.client.wire.cluster import Cluster
 from ottla.model import TopicPartition
 
@@ -30,6 +30,12 @@ class TransactionMethods:
         aborted. The first `begin` does it where this was not called. With `anew` whoever has begun since is fenced
         as well, where otherwise nothing is done a second time."""
         await self._transactions().initialize(anew=anew)
+
+    async def take_transactional_id(self, transactional_id: str) -> None:
+        """Has another `transactional.id` from now on, on the connections that are there, between two transactions or
+        when one was detached: what a process does that writes for one id after the other."""
+        checked = checked_values(ProducerSettings, None, {"transactional_id": transactional_id})
+        await self._transactions().take_id(checked["transactional_id"])
 
     async def begin(self) -> None:
         """Begins a transaction: what is sent from now on is seen by readers of committed records when it commits."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Protocol
 
 from ottla.client.admin.group_results import CommittedOffset
@@ -88,6 +89,16 @@ class Transactor:
         with self.core.busy("init_transactions", _S.UNINITIALIZED, _S.INITIALIZING, _S.READY):
             if anew or self.core.state is not _S.READY:
                 await self._initialize(None)
+
+    async def take_id(self, transactional_id: str) -> None:
+        """Is another producer from now on, as one that is made anew; what was detached stays open."""
+        with self.core.busy("take_transactional_id", _S.UNINITIALIZED, _S.READY, _S.DETACHED):
+            before = self._coordinator
+            self._settings = replace(self._settings, transactional_id=transactional_id)
+            self.identities.current = self._succeeded_by = None
+            self.core = TransactionCore(transactional_id, self.identities)
+            self._coordinator = Coordinator(self._cluster, transactional_id, TRANSACTION)
+            await before.close()
 
     async def begin(self) -> None:
         core = self.core

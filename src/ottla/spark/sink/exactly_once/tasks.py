@@ -6,7 +6,7 @@ nobody waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, Final
 
@@ -51,28 +51,26 @@ class TransactionalTask:
         batches: Iterator[Any],
         columns: SinkColumns,
         topic: str | None,
-        settings: dict[str, str],
-        transactional_id: str,
+        producer: Callable[[], Producer],
         thread: LoopThread,
     ) -> TransactionReport:
+        """By a producer that has the task's transactional id, and is closed where it has failed."""
         with_rows = (one for one in batches if one.num_rows)
         first = next(with_rows, None)
         if first is None:
             return self._report(Work.WROTE)
-        given = {**settings, "transactional.id": transactional_id}
-        producer = thread.call(lambda: Producer(given))
+        ours = producer()
         summed = SummedColumns(columns)
         try:
             try:
-                thread.run(producer.begin)
-                told = write_rows(chain([first], with_rows), summed, topic, producer, thread, self._where)
-                transaction = thread.run(producer.detach)
+                thread.run(ours.begin)
+                told = write_rows(chain([first], with_rows), summed, topic, ours, thread, self._where)
+                transaction = thread.run(ours.detach)
             except KafkaError as error:
                 raise RowsNotWritten(f"{self._where}: {error}{what_to_change(error)}") from error
         except BaseException:
-            thread.run(lambda: producer.close(timeout_ms=_ABORT_MS_MAX))
+            thread.run(lambda: ours.close(timeout_ms=_ABORT_MS_MAX))
             raise
-        thread.run(producer.close)
         last = told.last
         return self._report(
             Work.WROTE,

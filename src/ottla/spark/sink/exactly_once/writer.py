@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from ottla.client.errors import KafkaError
+from ottla.client.producing.producer import Producer
 from ottla.spark.sink.clients import kept_clients
 from ottla.spark.sink.columns import SinkColumns
 from ottla.spark.sink.entries import LEDGER_TOPIC, LedgerEntry
@@ -49,8 +50,16 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         if work is Work.COUNTED:
             return task.counted(iterator, self._columns)
         transactional_id = task_id(self._name, self._run, place.partition, place.attempt)
-        thread = kept_clients().thread
-        return task.written(iterator, self._columns, self._target.topic, self._settings, transactional_id, thread)
+        kept = kept_clients()
+
+        def producer() -> Producer:
+            return kept.task_producer(self._settings, transactional_id)
+
+        try:
+            return task.written(iterator, self._columns, self._target.topic, producer, kept.thread)
+        except BaseException:
+            kept.drop_task_producer(self._settings)
+            raise
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         reports = [one for one in messages if isinstance(one, TransactionReport)]
