@@ -341,3 +341,14 @@ def test_entries_tell_files_from_folders(world: World) -> None:
     assert disk.entries(world.folder) == [("a", True), ("b", False), ("c", True)]
     with pytest.raises(FileNotFoundError):
         disk.entries(world.folder + "/missing")
+
+
+def test_spread_folders_are_folders_like_others(world: World) -> None:
+    disk = world.ports.disk
+    disk.make_directory(world.folder + "/logs")
+    disk.spread_folders(world.folder + "/logs")
+    disk.spread_folders(world.folder + "/logs")
+    assert disk.make_directory(world.folder + "/logs/orders-0")
+    assert disk.names(world.folder + "/logs") == ["orders-0"]
+    # It is no more than a hint.
+    disk.spread_folders(world.folder + "/none")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from tests.ports.world import World
@@ -121,3 +123,14 @@ def test_reading_files_imports_no_asyncio() -> None:
     script = "import sys, ottla.ports.real.disk; print('asyncio' in sys.modules, 'socket' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize("world", ["real"], indirect=True)
+def test_ext4_is_told_that_folders_are_to_lie_apart(world: World) -> None:
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    place = max((fields for fields in mounts if world.folder.startswith(fields[1])), key=lambda fields: len(fields[1]))
+    if place[2] != "ext4" or shutil.which("lsattr") is None:
+        pytest.skip(f"{world.folder} is on {place[2]}, or lsattr is not there")
+    world.ports.disk.spread_folders(world.folder)
+    listed = subprocess.run(["lsattr", "-d", world.folder], capture_output=True, text=True, check=True)
+    assert "T" in listed.stdout.split()[0]

@@ -113,6 +113,11 @@ class Disk(Protocol):
         """With its parents; fine where it exists. Returns whether it is new, and so empty."""
         ...
 
+    def spread_folders(self, path: str) -> None:
+        """A hint that the folders in this one have nothing to do with one another: they may lie far apart. A file
+        system that cannot be told goes on as it is."""
+        ...
+
     def rename(self, source: str, target: str) -> None:
         """Atomic, replacing a file at the target."""
         ...

@@ -61,6 +61,13 @@ def test_missing_directories_are_made_and_claimed(world):
     assert world.events == []
 
 
+def test_partitions_of_a_directory_may_lie_apart(world, monkeypatch):
+    told = []
+    monkeypatch.setattr(type(world.disk), "spread_folders", lambda _, path: told.append(path))
+    world.open()
+    assert told == [A, B]
+
+
 def test_a_second_broker_is_told_that_the_directory_is_taken(world):
     world.open()
     with pytest.raises(DirectoryLocked, match=rf"lock on {A}/\.lock: another broker"):

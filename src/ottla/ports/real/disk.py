@@ -14,7 +14,9 @@ import fcntl
 import os
 import stat
 import sys
+from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from threading import Lock as Mutex
 from typing import Final
 
@@ -30,6 +32,13 @@ _NO_WAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
 _LEASES: Final = Mutex()
 #: How many files were closed under leases. Of the whole process, as descriptors are.
 _LINGERING: Final = [0]
+
+
+#: Linux's numbers of the calls that read and set a folder's flags, and of the flag that ext4 calls `topdir`.
+_LONG: Final = (sys.maxsize.bit_length() + 1) // 8
+_GET_FLAGS: Final = 0x80006601 | _LONG << 16
+_SET_FLAGS: Final = 0x40006602 | _LONG << 16
+_TOPDIR: Final = 0x20000
 
 
 class RealFile:
@@ -261,10 +270,11 @@ class RealLock:
 
 
 class RealDisk:
-    __slots__ = ("_file",)
+    __slots__ = ("_file", "_has_flags")
 
     def __init__(self, *, portable: bool = False) -> None:
         self._file = PortableFile if portable else RealFile
+        self._has_flags = not portable and sys.platform == "linux"
 
     @property
     def lingering(self) -> int:
@@ -310,6 +320,24 @@ class RealDisk:
         except FileNotFoundError:
             os.makedirs(path, exist_ok=True)
         return True
+
+    def spread_folders(self, path: str) -> None:
+        """ext4 makes folders beside their parent, and looks in that group of inodes past each that was freed within the
+        last minutes: 1,000 new logs, where many were removed a moment ago, took 2.1 s of the kernel and take 0.2
+        (docs/decisions/spread-folders.md)."""
+        if not self._has_flags:
+            return
+        with suppress(OSError):
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                # An int, though the calls' numbers speak of a long.
+                flags = array("i", [0, 0])
+                fcntl.ioctl(fd, _GET_FLAGS, flags)
+                if not flags[0] & _TOPDIR:
+                    flags[0] |= _TOPDIR
+                    fcntl.ioctl(fd, _SET_FLAGS, flags)
+            finally:
+                os.close(fd)
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)

@@ -127,6 +127,7 @@ class LogDirectory:
         try:
             self._make()
             self._lock = lock_directory(self.disk, self.path)
+            self.disk.spread_folders(self.path)
             self.directory_id = claim(self.disk, self.path, identity.broker_id, identity.cluster_id, identity.entropy)
             self.was_clean = self._take_marker(on_event)
             self.checkpoints = Checkpoints.read(self.disk, self.path, lambda text: self.warn(on_event, text))
