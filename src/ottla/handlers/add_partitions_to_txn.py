@@ -7,7 +7,7 @@ of one transaction are answered together: all partitions are added or none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -36,10 +36,11 @@ _Results = list[AddPartitionsToTxnTopicResult]
 
 
 class _Errors(NamedTuple):
-    """What the partitions of one transaction are answered."""
+    """What the partitions of one transaction are answered; each is taken out of both when it has its answer."""
 
+    partitions: set[TopicPartition]
     #: Of those that are not here it is `rest`.
-    of: Mapping[TopicPartition, ErrorCode]
+    of: dict[TopicPartition, ErrorCode]
     rest: ErrorCode = ErrorCode.NONE
 
 
@@ -61,16 +62,17 @@ def handle(call: Call, request: AddPartitionsToTxnRequest) -> Steps[AddPartition
 
     gathered = GatheredAnswers(len(request.transactions), done)
     for place, one in enumerate(request.transactions):
-        asked = yield from _asked(one.transactional_id, one.producer_id, one.producer_epoch, one.topics)
-        errors = yield from _refused(call, asked, of_client=False)
+        named = yield from _named(one.topics)
+        asked = ProducerPartitions(one.transactional_id, one.producer_id, one.producer_epoch, named)
+        errors = yield from _refused(call, named, of_client=False)
         give = partial(_give, gathered.place(place), one.transactional_id, one.topics)
         if errors is not None:
             give(errors)
         elif one.verify_only:
-            give(_Errors(call.services.transactions.verify_partitions(asked)))
+            give(_Errors(named, (yield from _verified(call, asked))))
         else:
             # A function by itself: of a hundred thousand that wait each takes what it holds.
-            given = partial(_given, give)
+            given = partial(_given, give, named)
             call.services.transactions.add_partitions(now_of(call), asked, EPOCH_A_TRANSACTION, given)
         yield
     return answer
@@ -82,8 +84,16 @@ def _give(
     give((transactional_id, topics, errors))
 
 
-def _given(give: Callable[[_Errors], None], error: ErrorCode) -> None:
-    give(_Errors({}, error))
+def _given(give: Callable[[_Errors], None], named: set[TopicPartition], error: ErrorCode) -> None:
+    give(_Errors(named, {}, error))
+
+
+def _verified(call: Call, asked: ProducerPartitions) -> Steps[dict[TopicPartition, ErrorCode]]:
+    found: dict[TopicPartition, ErrorCode] = {}
+    for piece in pieces(asked.partitions, _PARTITIONS_A_STEP):
+        found.update(call.services.transactions.verify_partitions(asked._replace(partitions=frozenset(piece))))
+        yield
+    return found
 
 
 def _gathered(call: Call, answered: list[_Answered]) -> Steps[AddPartitionsToTxnResponse]:
@@ -99,32 +109,33 @@ def _gathered(call: Call, answered: list[_Answered]) -> Steps[AddPartitionsToTxn
 
 def _of_client(call: Call, request: AddPartitionsToTxnRequest) -> Steps[AddPartitionsToTxnResponse | Later]:
     topics, transactional_id = request.v3_and_below_topics, request.v3_and_below_transactional_id
+    named = yield from _named(topics)
     if not may_write(call, transactional_id):
-        errors = _Errors({}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        errors = _Errors(named, {}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         return (yield from _client_answer(call, topics, errors))
-    asked = yield from _asked(
-        transactional_id, request.v3_and_below_producer_id, request.v3_and_below_producer_epoch, topics
+    asked = ProducerPartitions(
+        transactional_id, request.v3_and_below_producer_id, request.v3_and_below_producer_epoch, named
     )
-    refused = yield from _refused(call, asked, of_client=True)
+    refused = yield from _refused(call, named, of_client=True)
     if refused is not None:
         return (yield from _client_answer(call, topics, refused))
     answer = Later()
 
     def reply(error: ErrorCode) -> None:
-        answer.set(_client_answer(call, topics, _Errors({}, error)))
+        answer.set(_client_answer(call, topics, _Errors(named, {}, error)))
 
     call.services.transactions.add_partitions_when_at_rest(now_of(call), asked, reply)
     return answer
 
 
-def _refused(call: Call, asked: ProducerPartitions, *, of_client: bool) -> Steps[_Errors | None]:
+def _refused(call: Call, named: set[TopicPartition], *, of_client: bool) -> Steps[_Errors | None]:
     """What a client may not write to, or what is not there. Then nothing is done of this transaction.
 
     To the topics of coordinators nobody may, whatever the access lists say: their partitions are added by brokers.
     """
     metadata, refused = call.services.metadata, dict[TopicPartition, ErrorCode]()
     allowed: dict[str, bool] = {}
-    for piece in pieces(asked.partitions, _PARTITIONS_A_STEP):
+    for piece in pieces(named, _PARTITIONS_A_STEP):
         for tp in piece:
             if tp.topic not in allowed:
                 allowed[tp.topic] = not of_client or (
@@ -135,12 +146,10 @@ def _refused(call: Call, asked: ProducerPartitions, *, of_client: bool) -> Steps
             elif metadata.partition(tp.topic, tp.partition) is None:
                 refused[tp] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         yield
-    return _Errors(refused, ErrorCode.OPERATION_NOT_ATTEMPTED) if refused else None
+    return _Errors(named, refused, ErrorCode.OPERATION_NOT_ATTEMPTED) if refused else None
 
 
-def _asked(
-    transactional_id: str, producer_id: int, producer_epoch: int, topics: list[AddPartitionsToTxnTopic]
-) -> Steps[ProducerPartitions]:
+def _named(topics: list[AddPartitionsToTxnTopic]) -> Steps[set[TopicPartition]]:
     partitions: set[TopicPartition] = set()
     for place, topic in enumerate(topics):
         if place % PIECE == 0:
@@ -148,7 +157,7 @@ def _asked(
         for piece in pieces(topic.partitions, _PARTITIONS_A_STEP):
             partitions.update(TopicPartition(topic.name, number) for number in piece)
             yield
-    return ProducerPartitions(transactional_id, producer_id, producer_epoch, partitions)
+    return partitions
 
 
 def _client_answer(
@@ -161,7 +170,7 @@ def _client_answer(
 def _results(call: Call, topics: list[AddPartitionsToTxnTopic], errors: _Errors) -> Steps[_Results]:
     """In the order of the request, each partition once."""
     by_name: dict[str, AddPartitionsToTxnTopicResult] = {}
-    seen: set[TopicPartition] = set()
+    left, of, rest = errors
     for some in taken(topics, PIECE):
         for topic in some:
             of_topic = by_name.get(topic.name)
@@ -171,9 +180,9 @@ def _results(call: Call, topics: list[AddPartitionsToTxnTopic], errors: _Errors)
             for piece in taken(topic.partitions, _PARTITIONS_A_STEP):
                 for number in piece:
                     tp = TopicPartition(topic.name, number)
-                    if tp not in seen:
-                        seen.add(tp)
-                        error = in_words_of(call.version, _FENCED_SINCE, errors.of.get(tp, errors.rest))
+                    if tp in left:
+                        left.remove(tp)
+                        error = in_words_of(call.version, _FENCED_SINCE, of.pop(tp, rest))
                         of_topic.results_by_partition.append(
                             AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=error)
                         )
