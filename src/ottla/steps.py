@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator
+from heapq import merge
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -70,6 +71,25 @@ def taken(items: list[T], size: int = PIECE) -> Iterator[list[T]]:
         del items[-size:]
         piece.reverse()
         yield piece
+
+
+#: Names that are sorted at once: half a millisecond.
+_NAMES_A_RUN: Final = 1_024
+
+
+def in_order_of_names(names: Iterable[str]) -> Steps[list[str]]:
+    """There may be hundreds of thousands: they are sorted in runs, and the runs merged."""
+    runs: list[list[str]] = []
+    for run in pieces(names, _NAMES_A_RUN):
+        runs.append(sorted(run))
+        yield
+    if len(runs) == 1:
+        return runs[0]
+    in_order: list[str] = []
+    for piece in pieces(merge(*runs)):
+        in_order += piece
+        yield
+    return in_order
 
 
 #: Something that blocks, for a worker.

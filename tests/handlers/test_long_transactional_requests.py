@@ -122,7 +122,7 @@ def test_partitions_are_added_of_topics_that_name_none(admin: Admin) -> None:
     )
     answer = ask(admin, add_partitions_to_txn.handle, request, 3)
     assert len(answer.results_by_topic_v3_and_below) == MANY
-    assert admin.steps >= 3 * MANY // PIECE
+    assert admin.steps >= 2 * MANY // PIECE
 
 
 def test_transactions_that_name_no_topic(admin: Admin) -> None:

@@ -163,7 +163,7 @@ def mark(
         producer_epoch=changes.get("producer_epoch", client.epoch),
         coordinator_epoch=changes.get("coordinator_epoch", 0),
         transaction_result=commits,
-        transaction_version=2 if version == 2 else 0,
+        transaction_version=changes.get("transaction_version", 2 if version == 2 else 0),
         topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[index]) for topic, index in partitions],
     )
     answer = peer.ask(WriteTxnMarkersRequest(markers=[marker]), version, WriteTxnMarkersResponse)

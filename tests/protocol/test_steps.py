@@ -24,10 +24,13 @@ from ottla.protocol.generated import (
     create_topics,
     delete_topics,
     describe_groups,
+    elect_leaders,
+    find_coordinator,
     list_offsets,
     metadata,
     offset_commit,
     sync_group,
+    write_txn_markers,
 )
 from ottla.protocol.header import (
     PLAIN_FRAME_BYTES_MAX,
@@ -343,6 +346,29 @@ def test_client_with_200_000_partitions_passes() -> None:
     ):
         raw = request.encode(version)
         at_once(type(request).decode_steps(raw, version, 0, DecodingAllowance(HELD_BYTES_MAX)))
+
+
+@pytest.mark.parametrize("count", [200_000, 300_000])
+def test_what_a_request_names_is_charged_for_what_is_made_of_it(count: int) -> None:
+    """A number of four bytes became a partition, a set's entry and an answer: 400 MB of a frame of 6 MB."""
+    numbers = list(range(count))
+    partitions = elect_leaders.TopicPartitions(topic="t", partitions=numbers)
+    markers = write_txn_markers.WritableTxnMarkerTopic(name="t", partition_indexes=numbers)
+    for request, version in (
+        (elect_leaders.ElectLeadersRequest(topic_partitions=[partitions]), 2),
+        (
+            write_txn_markers.WriteTxnMarkersRequest(markers=[write_txn_markers.WritableTxnMarker(topics=[markers])]),
+            2,
+        ),
+        (find_coordinator.FindCoordinatorRequest(coordinator_keys=["g"] * count), 6),
+    ):
+        raw = request.encode(version)
+        steps = type(request).decode_steps(raw, version, 0, DecodingAllowance(HELD_BYTES_MAX))
+        if count > 220_000:
+            with pytest.raises(DecodeError):
+                at_once(steps)
+        else:
+            at_once(steps)
 
 
 # Answers.

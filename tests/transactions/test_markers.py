@@ -339,6 +339,31 @@ def test_many_that_wait_for_one_leader_are_looked_at_some_at_a_time(is_one: bool
     in_room(scene)
 
 
+def test_large_transactions_that_end_in_the_same_moment_have_their_leaders_looked_up_in_turns() -> None:
+    """Each had a piece looked up in each turn of the loop, and hundreds may end at once."""
+
+    async def scene(room: Room) -> None:
+        count = markers.PARTITIONS_ROUTED_AT_ONCE // 2 + 1
+        many = [A._replace(partition=number) for number in range(5 * count)]
+        room.leaders |= dict.fromkeys(many, ONE)
+        looks = Looks(room.leaders)
+        room.lines = MarkerLines(room.brokers, looks, room.clock)
+        looks.begin()
+        for number in range(5):
+            room.send(number, *many[number * count : (number + 1) * count])
+        await until(lambda: looks.all == 5 * count)
+        assert looks.most <= markers.PARTITIONS_ROUTED_AT_ONCE
+        asked = 0
+        while len(room.done) < 5:
+            await room.asked(asked + 1)
+            room.brokers.answer(asked)
+            asked += 1
+            await asyncio.sleep(0)
+        looks.is_over = True
+
+    in_room(scene)
+
+
 class Looks:
     """Leaders; counts how often one is looked up, at the most, in one turn of the loop."""
 

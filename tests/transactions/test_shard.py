@@ -8,12 +8,14 @@ import pytest
 from tests.groups.journal import MemoryJournal
 from tests.transactions.world import ID, TIMEOUT_MS, A, B, C, World, producer_of
 
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, TopicPartition
+from ottla.steps import at_once
 from ottla.transactions import shard as shard_module
 from ottla.transactions.adding import PARTITIONS_MAX
 from ottla.transactions.asked import EndAsked, ProducerAnswer
+from ottla.transactions.records import transaction_value, transaction_value_steps
 from ottla.transactions.states import TransactionStatus
-from ottla.transactions.transaction import PRODUCER_EPOCH_MAX
+from ottla.transactions.transaction import PRODUCER_EPOCH_MAX, Transaction
 
 S = TransactionStatus
 NONE, FENCED, MAPPING = ErrorCode.NONE, ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -119,6 +121,63 @@ def test_more_partitions_than_a_transaction_may_have() -> None:
     assert world.add(producer, *many) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert world.add(producer, *many[:-1]) is NONE
     assert world.add(producer, many[-1]) is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def wide(count: int) -> list[TopicPartition]:
+    return [TopicPartition(f"t-{number % 7}", number // 7) for number in range(count)]
+
+
+def test_a_record_of_many_partitions_is_made_in_steps_and_nothing_else_is_decided_meanwhile() -> None:
+    world = World()
+    producer = producer_of(world.init())
+    assert world.add(producer, *wide(5_000)) is NONE
+    world.holds_long = True
+    adds = world.asks_add(producer, A)
+    (steps,) = world.long
+    for _ in range(5_000 // 64):
+        next(steps)
+        assert not adds.came
+    assert world.add(producer, B) is CONCURRENT
+    assert world.end(producer).error is CONCURRENT
+    assert world.init().error is CONCURRENT
+    at_once(steps)
+    assert adds.value is NONE
+    world.long.clear()
+    ends = world.asks_end(producer)
+    (steps,) = world.long
+    next(steps)
+    assert not ends.came
+    at_once(steps)
+    assert ends.value.error is NONE
+    assert world.sent.ends[-1].partitions == {*wide(5_000), A}
+    world.move_over()
+    assert world.transaction().partitions == {*wide(5_000), A}
+
+
+def test_a_long_write_that_is_refused_leaves_the_id_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    producer = producer_of(world.init())
+    assert world.add(producer, *wide(300)) is NONE
+    monkeypatch.setattr(shard_module, "PARTITIONS_OPEN_MAX", 300)
+    world.holds_long = True
+    adds = world.asks_add(producer, A)
+    at_once(world.long.pop())
+    assert adds.value is ErrorCode.CONCURRENT_TRANSACTIONS
+    monkeypatch.setattr(shard_module, "PARTITIONS_OPEN_MAX", 301)
+    adds = world.asks_add(producer, A)
+    at_once(world.long.pop())
+    assert adds.value is NONE
+    adds = world.asks_add(producer, B)
+    world.shard.unload(ErrorCode.NOT_COORDINATOR, world.now())
+    at_once(world.long.pop())
+    assert adds.value is ErrorCode.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize("topics", [1, 7, 2_000])
+def test_a_record_that_is_made_in_steps_has_the_same_bytes(topics: int) -> None:
+    partitions = frozenset(TopicPartition(f"t-{number % topics}", number) for number in range(3_000))
+    known = Transaction(5, 1, 60_000, TransactionStatus.ONGOING, partitions, client_version=2)
+    assert at_once(transaction_value_steps(known)) == transaction_value(known)
 
 
 def test_ids_that_no_record_has_room_for_and_more_ids_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:

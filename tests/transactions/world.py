@@ -12,6 +12,7 @@ from ottla.config.broker import Config
 from ottla.coordinators.caller import Now
 from ottla.coordinators.loading import load
 from ottla.model import ErrorCode, TopicPartition
+from ottla.steps import Steps, at_once
 from ottla.transactions.asked import EndAsked, ProducerAnswer, ProducerInit, ProducerPartitions
 from ottla.transactions.markers import TransactionEnd
 from ottla.transactions.shard import ShardContext, TransactionShard
@@ -72,14 +73,26 @@ class World:
         #: While set, callers that want one wait here.
         self.holds_ids = False
         self.wanting: list[Callable[[int | ErrorCode], None]] = []
+        #: While set, long writes wait in `long`.
+        self.holds_long = False
+        self.long: list[Steps[None]] = []
         self.shard = self.load()
+
+    def one_by_one(self, steps: Steps[None]) -> None:
+        if self.holds_long:
+            self.long.append(steps)
+        else:
+            at_once(steps)
 
     def now(self) -> Now:
         return Now(self.clock.wall_ms(), self.clock.monotonic_ms())
 
     def load(self) -> TransactionShard:
         """Another coordinator of the same partition: with what the journal has, and nothing else."""
-        shared = ShardContext(self.counts, self._fresh_id, self.sent, lambda: self.version)  # type: ignore[arg-type]
+        shared = ShardContext(
+            *(self.counts, self._fresh_id, self.sent, lambda: self.version),  # type: ignore[arg-type]
+            one_by_one=self.one_by_one,
+        )
         shard = TransactionShard(0, self.journal, lambda: self.config.transactions, shared)
         asyncio.run(load(self.journal, shard, self.clock))
         self.shard = shard

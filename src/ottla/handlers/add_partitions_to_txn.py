@@ -7,8 +7,9 @@ of one transaction are answered together: all partitions are added or none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable
+from functools import partial
+from typing import Final, NamedTuple
 
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.later import GatheredAnswers, Later
@@ -23,16 +24,28 @@ from ottla.protocol.generated.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
 )
 from ottla.security.authorizer import Operation
-from ottla.steps import PIECE, Steps, pieces
-from ottla.transactions.asked import ProducerPartitions, Reply
+from ottla.steps import PIECE, Steps, pieces, taken
+from ottla.transactions.asked import ProducerPartitions
 from ottla.transactions.transaction import EPOCH_A_TRANSACTION
 
 _FENCED_SINCE: Final = 2
 #: Each takes a microsecond.
 _PARTITIONS_A_STEP: Final = 64
 
-_Errors = Mapping[TopicPartition, ErrorCode]
 _Results = list[AddPartitionsToTxnTopicResult]
+
+
+class _Errors(NamedTuple):
+    """What the partitions of one transaction are answered; each is taken out of both when it has its answer."""
+
+    partitions: set[TopicPartition]
+    #: Of those that are not here it is `rest`.
+    of: dict[TopicPartition, ErrorCode]
+    rest: ErrorCode = ErrorCode.NONE
+
+
+#: A transaction, as it was asked about, and what its partitions are answered.
+_Answered = tuple[str, list[AddPartitionsToTxnTopic], _Errors]
 
 
 def handle(call: Call, request: AddPartitionsToTxnRequest) -> Steps[AddPartitionsToTxnResponse | Later]:
@@ -44,74 +57,107 @@ def handle(call: Call, request: AddPartitionsToTxnRequest) -> Steps[AddPartition
         )
     answer = Later()
 
-    def done(results: list[Steps[AddPartitionsToTxnResult]]) -> None:
-        answer.set(_gathered(call, results))
+    def done(answered: list[_Answered]) -> None:
+        answer.set(_gathered(call, answered))
 
     gathered = GatheredAnswers(len(request.transactions), done)
     for place, one in enumerate(request.transactions):
-        asked = yield from _asked(one.transactional_id, one.producer_id, one.producer_epoch, one.topics)
-        refused = yield from _refused(call, asked, of_client=False)
-        reply = gathered.place(place)
-        if refused:
-            reply(_result(call, one.transactional_id, one.topics, refused))
+        named = yield from _named(one.topics)
+        asked = ProducerPartitions(one.transactional_id, one.producer_id, one.producer_epoch, named)
+        errors = yield from _refused(call, named, of_client=False)
+        give = partial(_give, gathered.place(place), one.transactional_id, one.topics)
+        if errors is not None:
+            give(errors)
         elif one.verify_only:
-            errors = call.services.transactions.verify_partitions(asked)
-            reply(_result(call, one.transactional_id, one.topics, errors))
+            give(_Errors(named, (yield from _verified(call, asked))))
         else:
-            given = _given(call, one.transactional_id, one.topics, asked, reply)
+            # A function by itself: of a hundred thousand that wait each takes what it holds.
+            given = partial(_given, give, named)
             call.services.transactions.add_partitions(now_of(call), asked, EPOCH_A_TRANSACTION, given)
         yield
     return answer
 
 
-def _gathered(call: Call, results: list[Steps[AddPartitionsToTxnResult]]) -> Steps[AddPartitionsToTxnResponse]:
+def _give(
+    give: Callable[[_Answered], None], transactional_id: str, topics: list[AddPartitionsToTxnTopic], errors: _Errors
+) -> None:
+    give((transactional_id, topics, errors))
+
+
+def _given(give: Callable[[_Errors], None], named: set[TopicPartition], error: ErrorCode) -> None:
+    give(_Errors(named, {}, error))
+
+
+def _verified(call: Call, asked: ProducerPartitions) -> Steps[dict[TopicPartition, ErrorCode]]:
+    found: dict[TopicPartition, ErrorCode] = {}
+    for piece in pieces(asked.partitions, _PARTITIONS_A_STEP):
+        found.update(call.services.transactions.verify_partitions(asked._replace(partitions=frozenset(piece))))
+        yield
+    return found
+
+
+def _gathered(call: Call, answered: list[_Answered]) -> Steps[AddPartitionsToTxnResponse]:
     response = AddPartitionsToTxnResponse(throttle_time_ms=call.throttle_ms(), results_by_transaction=[])
-    for result in results:
-        response.results_by_transaction.append((yield from result))
+    for some in taken(answered, 1):
+        for transactional_id, topics, errors in some:
+            results = yield from _results(call, topics, errors)
+            result = AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=results)
+            response.results_by_transaction.append(result)
         yield
     return response
 
 
 def _of_client(call: Call, request: AddPartitionsToTxnRequest) -> Steps[AddPartitionsToTxnResponse | Later]:
     topics = request.v3_and_below_topics
-    asked = yield from asked_by_client(request)
+    named = yield from _named(topics)
+    asked = _asked(request, named)
     if not may_write(call, asked.transactional_id):
-        refused: _Errors = dict.fromkeys(asked.partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    else:
-        refused = yield from refused_to_client(call, asked)
-    if refused:
-        return (yield from client_answer(call, topics, refused))
+        errors = _Errors(named, {}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return (yield from _client_answer(call, topics, errors))
+    refused = yield from _refused(call, named, of_client=True)
+    if refused is not None:
+        return (yield from _client_answer(call, topics, refused))
     answer = Later()
 
     def reply(error: ErrorCode) -> None:
-        answer.set(client_answer(call, topics, dict.fromkeys(asked.partitions, error)))
+        answer.set(_client_answer(call, topics, _Errors(named, {}, error)))
 
     call.services.transactions.add_partitions_when_at_rest(now_of(call), asked, reply)
     return answer
 
 
-def asked_by_client(request: AddPartitionsToTxnRequest) -> Steps[ProducerPartitions]:
-    return _asked(
+def _asked(request: AddPartitionsToTxnRequest, named: set[TopicPartition]) -> ProducerPartitions:
+    return ProducerPartitions(
         request.v3_and_below_transactional_id,
         request.v3_and_below_producer_id,
         request.v3_and_below_producer_epoch,
-        request.v3_and_below_topics,
+        named,
     )
 
 
-def refused_to_client(call: Call, asked: ProducerPartitions) -> Steps[_Errors]:
-    """Empty where nothing is refused before the coordinator is asked, but for the transactional id."""
-    return _refused(call, asked, of_client=True)
+def allowed_to_client(call: Call, request: AddPartitionsToTxnRequest) -> Steps[ProducerPartitions | None]:
+    """What a client asks the coordinator for, unless some of it is refused before; the id is not looked at."""
+    named = yield from _named(request.v3_and_below_topics)
+    refused = yield from _refused(call, named, of_client=True)
+    return _asked(request, named) if refused is None else None
 
 
-def _refused(call: Call, asked: ProducerPartitions, *, of_client: bool) -> Steps[_Errors]:
+def answer_to_client(
+    call: Call, request: AddPartitionsToTxnRequest, error: ErrorCode
+) -> Steps[AddPartitionsToTxnResponse]:
+    """The same for each partition."""
+    named = yield from _named(request.v3_and_below_topics)
+    return (yield from _client_answer(call, request.v3_and_below_topics, _Errors(named, {}, error)))
+
+
+def _refused(call: Call, named: set[TopicPartition], *, of_client: bool) -> Steps[_Errors | None]:
     """What a client may not write to, or what is not there. Then nothing is done of this transaction.
 
     To the topics of coordinators nobody may, whatever the access lists say: their partitions are added by brokers.
     """
     metadata, refused = call.services.metadata, dict[TopicPartition, ErrorCode]()
     allowed: dict[str, bool] = {}
-    for piece in pieces(asked.partitions, _PARTITIONS_A_STEP):
+    for piece in pieces(named, _PARTITIONS_A_STEP):
         for tp in piece:
             if tp.topic not in allowed:
                 allowed[tp.topic] = not of_client or (
@@ -122,29 +168,10 @@ def _refused(call: Call, asked: ProducerPartitions, *, of_client: bool) -> Steps
             elif metadata.partition(tp.topic, tp.partition) is None:
                 refused[tp] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         yield
-    if not refused:
-        return refused
-    rest = dict.fromkeys(asked.partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
-    rest.update(refused)
-    return rest
+    return _Errors(named, refused, ErrorCode.OPERATION_NOT_ATTEMPTED) if refused else None
 
 
-def _given(
-    call: Call,
-    transactional_id: str,
-    topics: list[AddPartitionsToTxnTopic],
-    asked: ProducerPartitions,
-    reply: Reply[Steps[AddPartitionsToTxnResult]],
-) -> Reply[ErrorCode]:
-    def given(error: ErrorCode) -> None:
-        reply(_result(call, transactional_id, topics, dict.fromkeys(asked.partitions, error)))
-
-    return given
-
-
-def _asked(
-    transactional_id: str, producer_id: int, producer_epoch: int, topics: list[AddPartitionsToTxnTopic]
-) -> Steps[ProducerPartitions]:
+def _named(topics: list[AddPartitionsToTxnTopic]) -> Steps[set[TopicPartition]]:
     partitions: set[TopicPartition] = set()
     for place, topic in enumerate(topics):
         if place % PIECE == 0:
@@ -152,44 +179,35 @@ def _asked(
         for piece in pieces(topic.partitions, _PARTITIONS_A_STEP):
             partitions.update(TopicPartition(topic.name, number) for number in piece)
             yield
-    return ProducerPartitions(transactional_id, producer_id, producer_epoch, frozenset(partitions))
+    return partitions
 
 
-def client_answer(
+def _client_answer(
     call: Call, topics: list[AddPartitionsToTxnTopic], errors: _Errors
 ) -> Steps[AddPartitionsToTxnResponse]:
     results = yield from _results(call, topics, errors)
     return AddPartitionsToTxnResponse(throttle_time_ms=call.throttle_ms(), results_by_topic_v3_and_below=results)
 
 
-def _result(
-    call: Call, transactional_id: str, topics: list[AddPartitionsToTxnTopic], errors: _Errors
-) -> Steps[AddPartitionsToTxnResult]:
-    results = yield from _results(call, topics, errors)
-    return AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=results)
-
-
 def _results(call: Call, topics: list[AddPartitionsToTxnTopic], errors: _Errors) -> Steps[_Results]:
     """In the order of the request, each partition once."""
-    found: dict[str, dict[int, None]] = {}
-    for place, topic in enumerate(topics):
-        if place % PIECE == 0:
-            yield  # also where they name no partition
-        numbers = found.setdefault(topic.name, {})
-        for piece in pieces(topic.partitions, _PARTITIONS_A_STEP):
-            numbers.update(dict.fromkeys(piece))
-            yield
-    results: _Results = []
-    for place, (name, numbers) in enumerate(found.items()):
-        if place % PIECE == 0:
-            yield
-        of_topic = AddPartitionsToTxnTopicResult(name=name, results_by_partition=[])
-        for piece in pieces(numbers, _PARTITIONS_A_STEP):
-            for number in piece:
-                error = in_words_of(call.version, _FENCED_SINCE, errors[TopicPartition(name, number)])
-                of_topic.results_by_partition.append(
-                    AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=error)
-                )
-            yield
-        results.append(of_topic)
-    return results
+    by_name: dict[str, AddPartitionsToTxnTopicResult] = {}
+    left, of, rest = errors
+    for some in taken(topics, PIECE):
+        for topic in some:
+            of_topic = by_name.get(topic.name)
+            if of_topic is None:
+                of_topic = AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=[])
+                by_name[topic.name] = of_topic
+            for piece in taken(topic.partitions, _PARTITIONS_A_STEP):
+                for number in piece:
+                    tp = TopicPartition(topic.name, number)
+                    if tp in left:
+                        left.remove(tp)
+                        error = in_words_of(call.version, _FENCED_SINCE, of.pop(tp, rest))
+                        of_topic.results_by_partition.append(
+                            AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=error)
+                        )
+                yield
+        yield
+    return list(by_name.values())

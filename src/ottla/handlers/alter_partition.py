@@ -11,7 +11,7 @@ from typing import Final
 
 from ottla.controller.interface import IsrChange, IsrResult
 from ottla.handlers.calls.call import Call, OwnController
-from ottla.handlers.calls.from_brokers import from_broker
+from ottla.handlers.calls.from_brokers import broker_ids, from_broker
 from ottla.model import ZERO_TOPIC_ID, BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
 from ottla.protocol.generated.alter_partition import (
     AlterPartitionRequest,
@@ -62,7 +62,7 @@ def _change(version: int, topic_id: TopicId, topic: str, sent: RequestPartitionD
         isr = tuple(BrokerId(member.broker_id) for member in sent.new_isr_with_epochs)
         epochs = tuple(member.broker_epoch for member in sent.new_isr_with_epochs)
     else:
-        isr, epochs = tuple(map(BrokerId, sent.new_isr)), ()
+        isr, epochs = broker_ids(sent.new_isr), ()
     tp = TopicPartition(topic, sent.partition_index)
     return IsrChange(tp, Epoch(sent.leader_epoch), sent.partition_epoch, isr, epochs, topic_id)
 

@@ -8,8 +8,7 @@ replicas are (docs/decisions/partition-history.md). Kafka's brokers skip a tag t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from heapq import merge
+from collections.abc import Sequence
 from typing import Final
 
 from ottla.handlers.calls.call import Call
@@ -25,13 +24,10 @@ from ottla.protocol.generated.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 from ottla.security.authorizer import Operation, Resource
-from ottla.steps import PIECE, Steps, counted, pieces
+from ottla.steps import Steps, counted, in_order_of_names, pieces
 
 #: Partitions of an answer that say their history: each has some kilobytes of it.
 HISTORIES_MAX: Final = 100
-
-#: Names that are sorted at once: half a millisecond.
-_NAMES_A_RUN: Final = 1_024
 
 
 def handle(call: Call, request: DescribeTopicPartitionsRequest) -> Steps[DescribeTopicPartitionsResponse]:
@@ -42,7 +38,7 @@ def handle(call: Call, request: DescribeTopicPartitionsRequest) -> Steps[Describ
         topics = yield from _refused(request)
         return DescribeTopicPartitionsResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
     # A copy: topics come and go between two steps.
-    in_order = yield from _sorted(named or list(metadata.topics))
+    in_order = yield from in_order_of_names(named or list(metadata.topics))
     names, hidden = yield from _names(call, in_order, "" if begin is None else begin.topic_name)
     limit = call.services.config.broker.describe_partitions_max
     wants_history = HISTORY_TAG in request.unknown_tags
@@ -87,19 +83,6 @@ def _refused(request: DescribeTopicPartitionsRequest) -> Steps[list[DescribeTopi
         topics += [_fault(topic.name, ErrorCode.INVALID_REQUEST) for topic in piece]
         yield
     return topics
-
-
-def _sorted(names: Iterable[str]) -> Steps[list[str]]:
-    """A request may carry hundreds of thousands: they are sorted in runs, and the runs merged."""
-    runs: list[list[str]] = []
-    for run in pieces(names, _NAMES_A_RUN):
-        runs.append(sorted(run))
-        yield
-    in_order: list[str] = []
-    for piece in pieces(merge(*runs), PIECE):
-        in_order += piece
-        yield
-    return in_order
 
 
 def _names(call: Call, names: Sequence[str], begin: str) -> Steps[tuple[list[str], list[str]]]:

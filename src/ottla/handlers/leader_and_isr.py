@@ -16,7 +16,7 @@ from ottla.controller.announcing.announced import Refused
 from ottla.controller.announcing.origin import Origin
 from ottla.coordination.errors import CoordinationError
 from ottla.handlers.calls.call import Call
-from ottla.handlers.calls.from_brokers import from_broker, tree_is_away
+from ottla.handlers.calls.from_brokers import broker_ids, from_broker, tree_is_away
 from ottla.metadata import PartitionState
 from ottla.model import ZERO_TOPIC_ID, BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
 from ottla.protocol.generated.leader_and_isr import (
@@ -79,11 +79,11 @@ def _state(topic: str, topic_id: TopicId, sent: LeaderAndIsrPartitionState) -> P
         Epoch(sent.controller_epoch),
         BrokerId(sent.leader),
         Epoch(sent.leader_epoch),
-        tuple(map(BrokerId, sent.isr)),
-        tuple(map(BrokerId, sent.replicas)),
+        broker_ids(sent.isr),
+        broker_ids(sent.replicas),
         sent.partition_epoch,
-        adding_replicas=tuple(map(BrokerId, sent.adding_replicas)),
-        removing_replicas=tuple(map(BrokerId, sent.removing_replicas)),
+        adding_replicas=broker_ids(sent.adding_replicas),
+        removing_replicas=broker_ids(sent.removing_replicas),
         is_new=sent.is_new,
     )
 

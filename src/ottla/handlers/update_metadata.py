@@ -15,7 +15,7 @@ from ottla.controller.announcing.origin import Origin
 from ottla.controller.announcing.requests import LEADER_DURING_DELETE, SECURITY_PROTOCOLS, RequestType
 from ottla.coordination.errors import CoordinationError
 from ottla.handlers.calls.call import Call
-from ottla.handlers.calls.from_brokers import from_broker, tree_is_away
+from ottla.handlers.calls.from_brokers import BROKERS_MAX, broker_ids, from_broker, tree_is_away
 from ottla.metadata import BrokerEndpoints, Endpoint, MetadataUpdate, PartitionState
 from ottla.model import ZERO_TOPIC_ID, BrokerId, Epoch, ErrorCode, TopicId, topic_name_fault
 from ottla.protocol.generated.update_metadata import (
@@ -29,8 +29,6 @@ from ottla.steps import Steps, pieces
 _ENDPOINTS_SINCE: Final = 1
 _LISTENERS_SINCE: Final = 3
 _BY_TOPIC_SINCE: Final = 5
-#: Live brokers of one cluster: they are put in order in one step, and no cluster of Kafka's has had a tenth of that.
-BROKERS_MAX: Final = 10_000
 #: Each takes some microseconds.
 _PARTITIONS_A_STEP: Final = 16
 #: What UpdateMetadata does not say of a live broker.
@@ -127,10 +125,10 @@ def _state(topic: str, topic_id: TopicId, sent: UpdateMetadataPartitionState) ->
         Epoch(sent.controller_epoch),
         BrokerId(sent.leader),
         Epoch(sent.leader_epoch),
-        tuple(map(BrokerId, sent.isr)),
-        tuple(map(BrokerId, sent.replicas)),
+        broker_ids(sent.isr),
+        broker_ids(sent.replicas),
         sent.zk_version,
-        tuple(map(BrokerId, sent.offline_replicas)),
+        broker_ids(sent.offline_replicas),
     )
 
 

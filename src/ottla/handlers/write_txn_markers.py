@@ -15,7 +15,7 @@ from typing import Final
 from ottla.coordinators.journal import EndMarker
 from ottla.handlers.calls.call import Call, Services
 from ottla.handlers.calls.later import GatheredAnswers, Later
-from ottla.model import ErrorCode, TopicPartition
+from ottla.model import NO_PRODUCER_ID, ErrorCode, TopicPartition
 from ottla.protocol.generated.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -27,6 +27,8 @@ from ottla.protocol.generated.write_txn_markers import (
 from ottla.security.authorizer import Operation
 from ottla.steps import PIECE, Steps, pieces
 
+#: What a batch without a producer has for its epoch.
+NO_EPOCH: Final = -1
 #: Partitions that get their markers in one round: each takes some twenty microseconds.
 _PARTITIONS_A_ROUND: Final = 16
 
@@ -63,8 +65,16 @@ def _write(
             yield
     gathered = GatheredAnswers(len(asked), lambda codes: answer(_response(request, codes)))
     for place, (end, piece) in enumerate(asked):
-        services.markers.write(end, piece, gathered.place(place))
+        if _is_of_a_producer(end):
+            services.markers.write(end, piece, gathered.place(place))
+        else:
+            gathered.place(place)([ErrorCode.UNKNOWN_SERVER_ERROR] * len(piece))
         yield
+
+
+def _is_of_a_producer(end: EndMarker) -> bool:
+    """Kafka's builder of markers takes no other, and knows no version of transactions below 0."""
+    return end.producer_id != NO_PRODUCER_ID and end.producer_epoch != NO_EPOCH and end.transaction_version >= 0
 
 
 def _end(marker: WritableTxnMarker) -> EndMarker:

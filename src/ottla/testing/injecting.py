@@ -12,6 +12,7 @@ from typing import Final, Literal
 from ottla.client.errors import error_of
 from ottla.handlers.calls.call import Services
 from ottla.model import TRANSACTION_TOPIC, ErrorCode
+from ottla.steps import at_once
 from ottla.transactions.asked import ProducerAnswer, ProducerInit
 from ottla.transactions.coordinator import TransactionCoordinator
 from ottla.transactions.states import ENDING
@@ -37,7 +38,7 @@ async def inject(services: Services, fault: TransactionFault, transactional_id: 
         if error not in _PASSES:
             raise error_of(error, about=transactional_id)
         await asyncio.sleep(_PAUSE_S)
-    while coordinator.describe(transactional_id).transaction_state in _ENDING:  # noqa: ASYNC110 - markers tell nobody
+    while at_once(coordinator.describing(transactional_id)).transaction_state in _ENDING:  # noqa: ASYNC110 - markers tell nobody
         await asyncio.sleep(_PAUSE_S)
 
 
@@ -49,7 +50,7 @@ async def _time_out(coordinator: TransactionCoordinator, transactional_id: str) 
 
 
 async def _fence(coordinator: TransactionCoordinator, transactional_id: str) -> ErrorCode:
-    known = coordinator.describe(transactional_id)
+    known = at_once(coordinator.describing(transactional_id))
     if known.error_code:
         return ErrorCode(known.error_code)
     answer = asyncio.get_running_loop().create_future()

@@ -22,10 +22,10 @@ def refused_producer(known: Transaction | None, producer_id: int, producer_epoch
     return ErrorCode.NONE if known.producer_epoch == producer_epoch else ErrorCode.PRODUCER_FENCED
 
 
-def added(
-    known: Transaction | None, asked: ProducerPartitions, client_version: int, wall_ms: int, *, is_changing: bool
+def answer_at_once(
+    known: Transaction | None, asked: ProducerPartitions, *, is_changing: bool
 ) -> Transaction | ErrorCode:
-    """The transaction with the partitions. NONE: they are all in it already."""
+    """The transaction, to which they are to be `added`. NONE: they are all in it already."""
     if is_changing:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     refusal = refused_producer(known, asked.producer_id, asked.producer_epoch)
@@ -34,8 +34,11 @@ def added(
     if known.status in ENDING:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     is_ongoing = known.status is TransactionStatus.ONGOING
-    if is_ongoing and asked.partitions <= known.partitions:
-        return ErrorCode.NONE
+    return ErrorCode.NONE if is_ongoing and asked.partitions <= known.partitions else known
+
+
+def added(known: Transaction, asked: ProducerPartitions, client_version: int, wall_ms: int) -> Transaction | ErrorCode:
+    """The transaction with the partitions, unless they are too many."""
     partitions = known.partitions if len(asked.partitions) > PARTITIONS_MAX else known.partitions | asked.partitions
     if max(len(partitions), len(asked.partitions)) > PARTITIONS_MAX:
         return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeVar
 
 from ottla.model import NO_PRODUCER_ID, ErrorCode, TopicPartition
@@ -29,7 +30,7 @@ class ProducerPartitions(NamedTuple):
     transactional_id: str
     producer_id: int
     producer_epoch: int
-    partitions: frozenset[TopicPartition]
+    partitions: AbstractSet[TopicPartition]
 
 
 class EndAsked(NamedTuple):

@@ -42,7 +42,9 @@ class TransactionCoordinator:
         self.counts = Counts()
         self.markers = MarkerLines(writer, self._leader_of, clock)
         self._long_work = LongWork(clock.monotonic_ms)
-        self._shared = ShardContext(self.counts, fresh_ids, self.markers, version, self._long_work.side_by_side)
+        self._shared = ShardContext(
+            self.counts, fresh_ids, self.markers, version, self._long_work.side_by_side, self._long_work.one_by_one
+        )
         #: Its roles, and its alarm.
         self.led = LedPartitions("transactions", self._new_shard, clock)
 

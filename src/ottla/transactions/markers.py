@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -30,7 +31,6 @@ from ottla.protocol.generated.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from ottla.steps import pieces
 
 log_event = logs.logger("transactions")
 
@@ -125,6 +125,10 @@ class MarkerLines:
         self._again: dict[_Sending, set[TopicPartition]] = {}
         self._due: dict[_Sending, set[TopicPartition]] = {}
         self._pause: asyncio.TimerHandle | None = None
+        #: Whose leaders were not all looked up for the first time, and how many more are before the loop's next turn.
+        self._new: deque[tuple[_Sending, Iterator[TopicPartition]]] = deque()
+        self._room = PARTITIONS_ROUTED_AT_ONCE
+        self._turn: asyncio.Handle | None = None
         self._closed = False
 
     def __len__(self) -> int:
@@ -143,7 +147,9 @@ class MarkerLines:
             done(self._now())
             return
         self._sendings.setdefault(owner, {})[sending] = None
-        self._route_pieces(sending, pieces(end.partitions, PARTITIONS_ROUTED_AT_ONCE))
+        is_small = len(end.partitions) <= PARTITIONS_ROUTED_AT_ONCE
+        self._new.append((sending, iter(sorted(end.partitions) if is_small else end.partitions)))
+        self._route_new()
 
     def forget(self, owner: object) -> None:
         """Nothing more is sent of these, and nothing is called."""
@@ -154,8 +160,9 @@ class MarkerLines:
 
     async def close(self) -> None:
         self._closed = True
-        if self._pause is not None:
-            self._pause.cancel()
+        for waits in (self._pause, self._turn):
+            if waits is not None:
+                waits.cancel()
         tasks = [line.task for line in self._lines.values() if line.task is not None]
         for task in tasks:
             task.cancel()
@@ -163,12 +170,22 @@ class MarkerLines:
 
     # Who leads what.
 
-    def _route_pieces(self, sending: _Sending, left: Iterator[tuple[TopicPartition, ...]]) -> None:
-        for piece in left:
+    def _route_new(self) -> None:
+        """As many as one turn of the loop has room for: hundreds of large transactions may end in the same moment."""
+        while self._new and self._room:
+            sending, left = self._new[0]
+            piece = tuple(islice(left, self._room))
+            if len(piece) < self._room:
+                self._new.popleft()
+            self._room -= len(piece)
             self._route(sending, piece)
-            if len(piece) == PARTITIONS_ROUTED_AT_ONCE:
-                asyncio.get_running_loop().call_soon(self._route_pieces, sending, left)
-                return
+        if not self._room and self._turn is None and not self._closed:
+            self._turn = asyncio.get_running_loop().call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._turn = None
+        self._room = PARTITIONS_ROUTED_AT_ONCE
+        self._route_new()
 
     def _route(self, sending: _Sending, partitions: Iterable[TopicPartition]) -> None:
         if not self._is_under_way(sending) or self._closed:

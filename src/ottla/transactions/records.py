@@ -22,7 +22,7 @@ from ottla.protocol.hot.transaction_value import (
     one_partition,
 )
 from ottla.protocol.stepping import DecodingAllowance
-from ottla.steps import Steps
+from ottla.steps import Steps, in_order_of_names, pieces
 from ottla.transactions.states import DEAD_OR_UNDER_WAY, TransactionStatus
 from ottla.transactions.transaction import NO_PRODUCER_EPOCH, Transaction
 
@@ -30,6 +30,8 @@ from ottla.transactions.transaction import NO_PRODUCER_EPOCH, Transaction
 TRANSACTION: Final = 0
 #: With the fields that a level of `transaction.version` above 0 needs.
 VALUE_VERSION: Final = 1
+#: Partitions of a transaction whose record is made without a pause: a tenth of a millisecond.
+PARTITIONS_AT_ONCE_MAX: Final = 256
 
 _KIND: Final = INT16.pack(TRANSACTION)
 _VERSION: Final = INT16.pack(VALUE_VERSION)
@@ -51,28 +53,49 @@ def transaction_key(transactional_id: str) -> bytes:
 
 
 def transaction_value(known: Transaction) -> bytes:
-    assert known.status is not TransactionStatus.EMPTY or not known.partitions
+    """Of up to PARTITIONS_AT_ONCE_MAX partitions: `transaction_value_steps` makes the same bytes of more."""
     if (
         len(known.partitions) <= 1
         and known.previous_producer_id != NO_PRODUCER_ID
         and known.next_producer_id == NO_PRODUCER_ID
     ):
         return _short_value(known)
-    value = TransactionLogValue(
+    topics = None if known.status is TransactionStatus.EMPTY else _by_topic(known.partitions)
+    out = bytearray(_VERSION)
+    _value(known, topics).encode_into(out, VALUE_VERSION)
+    return bytes(out)
+
+
+def transaction_value_steps(known: Transaction) -> Steps[bytes]:
+    """Ten thousand partitions take five milliseconds, and hundreds of clients may have such a transaction each."""
+    topics: dict[str, list[int]] = {}
+    for piece in pieces(known.partitions):
+        for topic, partition in piece:
+            topics.setdefault(topic, []).append(partition)
+        yield
+    found: list[PartitionsSchema] = []
+    for names in pieces((yield from in_order_of_names(topics))):
+        found += [PartitionsSchema(topic=name, partition_ids=sorted(topics[name])) for name in names]
+        yield
+    out = bytearray(_VERSION)
+    yield from _value(known, found).encode_steps(out, VALUE_VERSION)
+    return bytes(out)
+
+
+def _value(known: Transaction, topics: list[PartitionsSchema] | None) -> TransactionLogValue:
+    assert known.status is not TransactionStatus.EMPTY or not known.partitions
+    return TransactionLogValue(
         producer_id=known.producer_id,
         producer_epoch=known.producer_epoch,
         transaction_timeout_ms=known.timeout_ms,
         transaction_status=known.status,
-        transaction_partitions=None if known.status is TransactionStatus.EMPTY else _by_topic(known.partitions),
+        transaction_partitions=topics,
         transaction_last_update_timestamp_ms=known.updated_ms,
         transaction_start_timestamp_ms=known.started_ms,
         client_transaction_version=known.client_version,
         previous_producer_id=known.previous_producer_id,
         next_producer_id=known.next_producer_id,
     )
-    out = bytearray(_VERSION)
-    value.encode_into(out, VALUE_VERSION)
-    return bytes(out)
 
 
 def _short_value(known: Transaction) -> bytes:

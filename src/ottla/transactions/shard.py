@@ -23,7 +23,7 @@ from ottla.coordinators.timers import Timers
 from ottla.model import TRANSACTION_TOPIC, ErrorCode
 from ottla.protocol.errors import DecodeError, EncodeError
 from ottla.steps import Steps, at_once, pieces
-from ottla.transactions.adding import added, verified
+from ottla.transactions.adding import added, answer_at_once, verified
 from ottla.transactions.asked import (
     EndAsked,
     ProducerAnswer,
@@ -36,7 +36,7 @@ from ottla.transactions.ending import completed, ended, fenced
 from ottla.transactions.expiring import Expiry
 from ottla.transactions.initialising import initialised
 from ottla.transactions.markers import MarkerLines, TransactionEnd
-from ottla.transactions.records import read_key, read_short_value, read_value, transaction_key
+from ottla.transactions.records import PARTITIONS_AT_ONCE_MAX, read_key, read_short_value, read_value, transaction_key
 from ottla.transactions.state import Counts, Done, ShardState, TransactionalId
 from ottla.transactions.states import ENDING, TransactionStatus
 from ottla.transactions.transaction import EPOCH_A_TRANSACTION, Transaction, Wanted
@@ -67,8 +67,9 @@ class ShardContext(NamedTuple):
     markers: MarkerLines
     #: The cluster's level of `transaction.version`.
     version: Callable[[], int]
-    #: Has long work done.
+    #: Has long work done; and what holds much memory, one after the other.
     beside: Beside = at_once
+    one_by_one: Beside = at_once
 
 
 class TransactionShard:
@@ -78,7 +79,7 @@ class TransactionShard:
         self.topic = TRANSACTION_TOPIC
         self.partition = partition
         self._shared = shared
-        self.state = ShardState(partition, journal, settings, shared.counts, self._applied)
+        self.state = ShardState(partition, journal, settings, shared.counts, self._applied, shared.one_by_one)
         self.timers: Timers = self.state.timers
         self._expiry = Expiry(self.state)
         #: Whether all that the load has found is committed. Before nothing is answered from it.
@@ -149,18 +150,30 @@ class TransactionShard:
         known = self.state.ids.get(asked.transactional_id)
         committed = None if known is None else known.committed
         is_changing = known is not None and known.written is not None
-        then = added(committed, asked, client_version, now.wall_ms, is_changing=is_changing)
-        if isinstance(then, ErrorCode):
-            reply(then)
+        answer = answer_at_once(committed, asked, is_changing=is_changing)
+        if isinstance(answer, ErrorCode):
+            reply(answer)
             return
         assert known is not None
-        assert committed is not None
+        then = partial(self._with_more, answer, asked, client_version, now)
+        if len(answer.partitions) + len(asked.partitions) > PARTITIONS_AT_ONCE_MAX:
+            self.state.write_long(known, then, now, reply)
+        elif isinstance(few := then(), ErrorCode):
+            reply(few)
+        else:
+            self.state.write(known, few, now, reply)
+
+    def _with_more(
+        self, committed: Transaction, asked: ProducerPartitions, client_version: int, now: Now
+    ) -> Transaction | ErrorCode:
+        then = added(committed, asked, client_version, now.wall_ms)
+        if isinstance(then, ErrorCode):
+            return then
         more = len(then.partitions) - len(committed.partitions)
         if self.state.counts.partitions + more > PARTITIONS_OPEN_MAX:
             log_event.warning_limited("partitions are not added to a transaction: others have too many already")
-            reply(ErrorCode.CONCURRENT_TRANSACTIONS)
-            return
-        self.state.write(known, then, now, reply)
+            return ErrorCode.CONCURRENT_TRANSACTIONS
+        return then
 
     def verify_partitions(self, asked: ProducerPartitions) -> Verified:
         return verified(self.committed(asked.transactional_id), asked)

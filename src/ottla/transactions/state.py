@@ -9,9 +9,11 @@ from typing import Final
 from ottla.config.slices import TransactionsConfig
 from ottla.coordinators.caller import Now
 from ottla.coordinators.journal import Journal, JournalRecord
+from ottla.coordinators.long_work import Beside
 from ottla.coordinators.timers import Timers
 from ottla.model import ErrorCode
-from ottla.transactions.records import transaction_value
+from ottla.steps import Steps, at_once
+from ottla.transactions.records import PARTITIONS_AT_ONCE_MAX, transaction_value, transaction_value_steps
 from ottla.transactions.resting import Rest
 from ottla.transactions.states import ENDING, TransactionStatus
 from ottla.transactions.transaction import Transaction
@@ -87,6 +89,7 @@ class ShardState:
         settings: Callable[[], TransactionsConfig],
         counts: Counts,
         applied: Callable[[TransactionalId, Transaction | None, Now], None],
+        one_by_one: Beside = at_once,
     ) -> None:
         self.partition = partition
         self.journal = journal
@@ -100,6 +103,7 @@ class ShardState:
         self.is_over = False
         #: Called with each state that was committed, and the one before.
         self._applied = applied
+        self._one_by_one = one_by_one
 
     def write(self, changed: TransactionalId, then: Transaction, now: Now, done: Done) -> None:
         """Writes the id's next state, and has it take effect when it is committed; then `done` is called with NONE.
@@ -108,12 +112,47 @@ class ShardState:
         too long the id stays as it is until that is known, and takes the state on then.
         """
         assert changed.written is None, "what is on its way is waited for"
-        is_dead = then.status is TransactionStatus.DEAD
-        record = JournalRecord(changed.key, None if is_dead else transaction_value(then))
         if self.is_over:
             done(ErrorCode.NOT_COORDINATOR)
             return
+        if len(then.partitions) > PARTITIONS_AT_ONCE_MAX:
+            self.write_long(changed, lambda: then, now, done)
+            return
         changed.written = then
+        is_dead = then.status is TransactionStatus.DEAD
+        self._hand_in(changed, None if is_dead else transaction_value(then), now, done)
+
+    def write_long(
+        self, changed: TransactionalId, then: Callable[[], Transaction | ErrorCode], now: Now, done: Done
+    ) -> None:
+        """The same of very many partitions, beside other requests: in steps, and one after the other, since the former
+        state and the next one have their partitions each. `then` gives the next one, or why there is none."""
+        assert changed.written is None
+        assert changed.committed is not None
+        changed.written = changed.committed  # nothing else is decided of this id meanwhile
+        self._one_by_one(self._written_long(changed, then, now, done))
+
+    def _written_long(
+        self, changed: TransactionalId, then: Callable[[], Transaction | ErrorCode], now: Now, done: Done
+    ) -> Steps[None]:
+        refusal = ErrorCode.UNKNOWN_SERVER_ERROR
+        try:
+            found = ErrorCode.NOT_COORDINATOR if self.is_over else then()
+            if not isinstance(found, Transaction):
+                refusal = found
+                return
+            value = yield from transaction_value_steps(found)
+            refusal = ErrorCode.NOT_COORDINATOR if self.is_over else ErrorCode.NONE
+        finally:
+            if refusal:
+                self._forget_written(changed)
+                done(refusal)
+        if not refusal:
+            changed.written = found
+            self._hand_in(changed, value, now, done)
+
+    def _hand_in(self, changed: TransactionalId, value: bytes | None, now: Now, done: Done) -> None:
+        record = JournalRecord(changed.key, value)
         refusal = self.journal.write((record,), now.wall_ms, partial(self._ended, changed, now, done))
         if refusal:
             self._forget_written(changed)

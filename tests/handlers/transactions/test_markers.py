@@ -151,3 +151,18 @@ def test_records_of_an_open_transaction_are_deleted(peer: Peer, topic: str, begu
     assert values(answer) == []
     assert client.end(commits=True) == 0
     until(lambda: values(fetch(peer, 2, topic=topic, isolation_level=COMMITTED))[:1] == [b"c"])
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_marker_of_no_producer_is_written_nowhere(peer: Peer, topic: str, begun: Begun, version: int) -> None:
+    """As Kafka answers; a control batch without a producer would be read by everybody for ever."""
+    client, before = begun(), list_offset(peer, LATEST, topic).offset
+    for nonsense in ({"producer_id": -1}, {"producer_epoch": -1}):
+        answer = mark(peer, client, (topic, 0), version=version, **nonsense)
+        assert answer == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    if version == 2:
+        assert mark(peer, client, (topic, 0), version=2, transaction_version=-1) == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert mark(peer, client, (topic, 0), version=version, producer_id=77_000, coordinator_epoch=-100) == [
+        ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    ]
+    assert list_offset(peer, LATEST, topic).offset == before

@@ -6,13 +6,20 @@ needs the right to ClusterAction as well, as in Kafka.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from ottla import logs
 from ottla.coordination.errors import CoordinationError
 from ottla.handlers.calls.call import Call
 from ottla.model import BrokerId, ErrorCode
+from ottla.protocol.errors import DecodeError
 from ottla.security.authorizer import Operation
 
 log_event = logs.logger("handlers")
+
+#: Of one cluster: no cluster of Kafka's has had a tenth of that. A list of them is put in order, or copied, at once.
+BROKERS_MAX: Final = 10_000
 
 
 def from_broker(call: Call, *, is_kraft: bool = False) -> ErrorCode:
@@ -20,6 +27,13 @@ def from_broker(call: Call, *, is_kraft: bool = False) -> ErrorCode:
     if not call.allowed_on_cluster(Operation.CLUSTER_ACTION):
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return ErrorCode.INVALID_REQUEST if is_kraft else ErrorCode.NONE
+
+
+def broker_ids(numbers: Sequence[int]) -> tuple[BrokerId, ...]:
+    """Replicas, as a request names them. Raises DecodeError, which ends the connection."""
+    if len(numbers) > BROKERS_MAX:
+        raise DecodeError(f"a list of {len(numbers)} brokers")
+    return tuple(map(BrokerId, numbers))
 
 
 def client_id_to_controller(broker: int) -> str:

@@ -22,7 +22,11 @@ _GROUPS: Final = "ottla.groups.coordinator"
 #: Those that ask them, and the controller's announcement of who coordinates.
 ASK_GROUPS: Final = frozenset({4, 8, 9, 10, 11, 12, 13, 14, 15, 16, 25, 28, 42, 47, 68, 69})
 #: The rooms of transactions: 15 ms. And those that ask them.
-_TRANSACTIONS: Final = ("ottla.transactions.coordinator", "ottla.handlers.write_txn_markers")
+_TRANSACTIONS: Final = (
+    "ottla.transactions.coordinator",
+    "ottla.handlers.write_txn_markers",
+    "ottla.protocol.generated.transaction_log_value_steps",
+)
 ASK_TRANSACTIONS: Final = frozenset({4, 10, 22, 24, 25, 26, 65, 66})
 #: Of regular expressions in groups: a native library that few brokers ever need.
 EXPRESSIONS: Final = "re2"

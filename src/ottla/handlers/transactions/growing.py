@@ -4,7 +4,7 @@ the answers that no memo has ready.
 
 from __future__ import annotations
 
-from ottla.handlers.add_partitions_to_txn import asked_by_client, client_answer, refused_to_client
+from ottla.handlers.add_partitions_to_txn import allowed_to_client, answer_to_client
 from ottla.handlers.calls.call import Call, Services
 from ottla.handlers.calls.peer import Peer
 from ottla.handlers.calls.transaction_calls import may_write
@@ -38,10 +38,9 @@ def understand(services: Services, peer: Peer, memo: TransactionMemo, key: int) 
     if isinstance(request, EndTxnRequest):
         memo.ends = asked_to_end(call, request)
     else:
-        asked = at_once(asked_by_client(request))
-        if at_once(refused_to_client(call, asked)):
+        memo.adds = at_once(allowed_to_client(call, request))
+        if memo.adds is None:
             return
-        memo.adds = asked
     memo.answered_with(bytes(_encoded(call, request, key, ErrorCode.NONE)))
 
 
@@ -79,6 +78,5 @@ def _encoded(
 ) -> bytes | bytearray:
     if isinstance(request, EndTxnRequest):
         return encode_response(key, call.version, call.correlation_id, ended_answer(call, ProducerAnswer(error)))
-    errors = dict.fromkeys(at_once(asked_by_client(request)).partitions, error)
-    answer = at_once(client_answer(call, request.v3_and_below_topics, errors))
+    answer = at_once(answer_to_client(call, request, error))
     return encode_response(key, call.version, call.correlation_id, answer)

@@ -36,7 +36,7 @@ from ottla.protocol.generated.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from ottla.replication.round import Participant, Round
-from ottla.steps import is_stray
+from ottla.steps import TURN_MS, is_stray
 from ottla.transactions.asked import ProducerPartitions
 
 if TYPE_CHECKING:
@@ -123,9 +123,8 @@ class _Line:
         else:
             groups.append([asked])
 
-    def taken(self) -> list[_Group]:
-        """The questions of one request."""
-        found: list[_Group] = []
+    def taken(self) -> Iterator[_Group]:
+        """The questions of one request, each when it is asked for."""
         room = QUESTIONS_A_REQUEST_MAX
         for transactional_id in list(islice(self._by_id, room)):
             if not room:
@@ -137,9 +136,8 @@ class _Line:
                 del group[room:]
             if groups:
                 self._by_id[transactional_id] = groups
-            found.append(group)
             room -= len(group)
-        return found
+            yield group
 
     def every(self) -> Iterator[_Asked]:
         return (asked for groups in self._by_id.values() for group in groups for asked in group)
@@ -246,9 +244,12 @@ class TransactionQuestions(Participant):
     def _serve(self, broker: BrokerId) -> None:
         if broker == self._broker_id:
             line = self._lines.pop(broker)
+            ends_ms = self._clock.monotonic_ms() + TURN_MS
             for group in line.taken():
                 _begin(group)
                 self._ask_here(group)
+                if self._clock.monotonic_ms() >= ends_ms:
+                    break  # of a transaction of ten thousand partitions each takes half a millisecond
             if line:
                 self._lines[broker] = line
                 self._round.soon()
@@ -284,7 +285,7 @@ class TransactionQuestions(Participant):
 
     async def _ask_all_there(self, broker: BrokerId) -> None:
         while line := self._lines.get(broker):
-            groups = line.taken()
+            groups = list(line.taken())
             for group in groups:
                 _begin(group)
             await self._ask_there(broker, groups)

@@ -59,7 +59,7 @@ def _read_add_partitions_to_txn_transaction_held(buf: Buffer, pos: int, limit: i
     m.producer_id, m.producer_epoch, m.verify_only = _unpack_qht(buf, pos)
     pos += 11
     count, pos = read_compact_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
+    allowance.take_array(count, 224)
     topics_: list[AddPartitionsToTxnTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_add_partitions_to_txn_topic_held(buf, pos, limit, version, allowance)
@@ -86,11 +86,11 @@ def _read_add_partitions_to_txn_topic_held(buf: Buffer, pos: int, limit: int, ve
         allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 3 else read_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if version >= 3:
         if buf[pos] == 0:
@@ -134,7 +134,7 @@ def _read_add_partitions_to_txn_request_held(buf: Buffer, pos: int, limit: int, 
         m.v3_and_below_producer_id, m.v3_and_below_producer_epoch = _unpack_qh(buf, pos)
         pos += 10
         count, pos = read_compact_count(buf, pos, limit, 3) if version >= 3 else read_count(buf, pos, limit, 3)
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         v3_and_below_topics_: list[AddPartitionsToTxnTopic] = []
         for _ in range(count):
             v3_and_below_topics_item, pos = yield from _read_add_partitions_to_txn_topic_held(buf, pos, limit, version, allowance)

@@ -56,10 +56,10 @@ def _read_request_entry_data_held(buf: Buffer, pos: int, limit: int, version: in
         m.entity, pos = read_few(_read_entity_data, buf, pos, limit, version, count, allowance, text=True)
     count, pos = read_compact_count(buf, pos, limit, 11) if version >= 1 else read_count(buf, pos, limit, 11)
     if count > FEW:
-        allowance.take_array(count, 192)
+        allowance.take_array(count, 224)
         m.ops, pos = yield from read_structs(_read_op_data, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 192
+        allowance.left -= count * 224
         m.ops, pos = read_few(_read_op_data, buf, pos, limit, version, count, allowance, text=True)
     if version >= 1:
         if buf[pos] == 0:
@@ -76,7 +76,7 @@ def _read_request_entry_data_held(buf: Buffer, pos: int, limit: int, version: in
 def _read_alter_client_quotas_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AlterClientQuotasRequest, int]]:
     m = object.__new__(AlterClientQuotasRequest)
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 1 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 216)
+    allowance.take_array(count, 224)
     entries_: list[RequestEntryData] = []
     for _ in range(count):
         entries_item, pos = yield from _read_request_entry_data_held(buf, pos, limit, version, allowance)

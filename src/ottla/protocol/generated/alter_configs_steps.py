@@ -76,7 +76,7 @@ def _read_alter_configs_resource_held(buf: Buffer, pos: int, limit: int, version
 def _read_alter_configs_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AlterConfigsRequest, int]]:
     m = object.__new__(AlterConfigsRequest)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 2 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 184)
+    allowance.take_array(count, 224)
     resources_: list[AlterConfigsResource] = []
     for _ in range(count):
         resources_item, pos = yield from _read_alter_configs_resource_held(buf, pos, limit, version, allowance)

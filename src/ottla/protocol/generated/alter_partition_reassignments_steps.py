@@ -77,7 +77,7 @@ def _read_reassignable_topic_held(buf: Buffer, pos: int, limit: int, version: in
     m.name, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 6)
-    allowance.take_array(count, 176)
+    allowance.take_array(count, 224)
     partitions_: list[ReassignablePartition] = []
     for _ in range(count):
         partitions_item, pos = yield from _read_reassignable_partition_held(buf, pos, limit, version, allowance)
@@ -104,7 +104,7 @@ def _read_alter_partition_reassignments_request_held(buf: Buffer, pos: int, limi
     else:
         m.allow_replication_factor_change = True
     count, pos = read_compact_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
+    allowance.take_array(count, 224)
     topics_: list[ReassignableTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_reassignable_topic_held(buf, pos, limit, version, allowance)

@@ -66,10 +66,10 @@ def _read_request_partition_data_held(buf: Buffer, pos: int, limit: int, version
         m.new_isr = []
         count, pos = read_compact_count(buf, pos, limit, 13)
         if count > FEW:
-            allowance.take_array(count, 136)
+            allowance.take_array(count, 224)
             m.new_isr_with_epochs, pos = yield from read_structs(_read_broker_state, buf, pos, limit, version, count, allowance, text=False)
         else:
-            allowance.left -= count * 136
+            allowance.left -= count * 224
             m.new_isr_with_epochs, pos = read_few(_read_broker_state, buf, pos, limit, version, count, allowance, text=False)
     else:
         count, pos = read_compact_count(buf, pos, limit, 4)
@@ -130,7 +130,7 @@ def _read_alter_partition_request_held(buf: Buffer, pos: int, limit: int, versio
     m.broker_id, m.broker_epoch = _unpack_iq(buf, pos)
     pos += 12
     count, pos = read_compact_count(buf, pos, limit, 3)
-    allowance.take_array(count, 216)
+    allowance.take_array(count, 224)
     topics_: list[RequestTopicData] = []
     for _ in range(count):
         topics_item, pos = yield from _read_request_topic_data_held(buf, pos, limit, version, allowance)

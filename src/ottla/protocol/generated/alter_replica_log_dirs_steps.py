@@ -58,11 +58,11 @@ def _read_alter_replica_log_dir_topic_held(buf: Buffer, pos: int, limit: int, ve
         allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 2 else read_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if version >= 2:
         if buf[pos] == 0:
@@ -85,7 +85,7 @@ def _read_alter_replica_log_dir_held(buf: Buffer, pos: int, limit: int, version:
         m.path, pos = read_string(buf, pos, limit)
         allowance.left -= getsizeof(m.path)
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
+    allowance.take_array(count, 224)
     topics_: list[AlterReplicaLogDirTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_alter_replica_log_dir_topic_held(buf, pos, limit, version, allowance)
@@ -108,7 +108,7 @@ def _read_alter_replica_log_dir_held(buf: Buffer, pos: int, limit: int, version:
 def _read_alter_replica_log_dirs_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AlterReplicaLogDirsRequest, int]]:
     m = object.__new__(AlterReplicaLogDirsRequest)
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
+    allowance.take_array(count, 224)
     dirs_: list[AlterReplicaLogDir] = []
     for _ in range(count):
         dirs_item, pos = yield from _read_alter_replica_log_dir_held(buf, pos, limit, version, allowance)

@@ -50,10 +50,10 @@ def _read_alter_share_group_offsets_request_topic_held(buf: Buffer, pos: int, li
     allowance.left -= getsizeof(m.topic_name)
     count, pos = read_compact_count(buf, pos, limit, 13)
     if count > FEW:
-        allowance.take_array(count, 136)
+        allowance.take_array(count, 224)
         m.partitions, pos = yield from read_structs(_read_alter_share_group_offsets_request_partition, buf, pos, limit, version, count, allowance, text=False)
     else:
-        allowance.left -= count * 136
+        allowance.left -= count * 224
         m.partitions, pos = read_few(_read_alter_share_group_offsets_request_partition, buf, pos, limit, version, count, allowance, text=False)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -69,7 +69,7 @@ def _read_alter_share_group_offsets_request_held(buf: Buffer, pos: int, limit: i
     m.group_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)
     count, pos = read_compact_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
+    allowance.take_array(count, 224)
     topics_: list[AlterShareGroupOffsetsRequestTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_alter_share_group_offsets_request_topic_held(buf, pos, limit, version, allowance)

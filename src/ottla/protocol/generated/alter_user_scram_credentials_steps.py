@@ -65,13 +65,13 @@ def _read_alter_user_scram_credentials_request_held(buf: Buffer, pos: int, limit
     m = object.__new__(AlterUserScramCredentialsRequest)
     count, pos = read_compact_count(buf, pos, limit, 3)
     if count > FEW:
-        allowance.take_array(count, 184)
+        allowance.take_array(count, 224)
         m.deletions, pos = yield from read_structs(_read_scram_credential_deletion, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 184
+        allowance.left -= count * 224
         m.deletions, pos = read_few(_read_scram_credential_deletion, buf, pos, limit, version, count, allowance, text=True)
     count, pos = read_compact_count(buf, pos, limit, 9)
-    allowance.take_array(count, 160)
+    allowance.take_array(count, 224)
     upsertions_: list[ScramCredentialUpsertion] = []
     for _ in range(count):
         upsertions_item, pos = _read_scram_credential_upsertion_held(buf, pos, limit, version, allowance)

@@ -58,7 +58,7 @@ def _read_consumer_group_classic_member_held(buf: Buffer, pos: int, limit: int, 
     (m.session_timeout_ms,) = _unpack_i(buf, pos)
     pos += 4
     count, pos = read_compact_count(buf, pos, limit, 3)
-    allowance.take_array(count, 72)
+    allowance.take_array(count, 224)
     supported_protocols_: list[ClassicProtocol] = []
     for _ in range(count):
         supported_protocols_item, pos = _read_classic_protocol_held(buf, pos, limit, version, allowance)

@@ -50,11 +50,11 @@ def _read_topic_partitions_held(buf: Buffer, pos: int, limit: int, version: int,
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     m.assignment_epochs = []
     if buf[pos] == 0:

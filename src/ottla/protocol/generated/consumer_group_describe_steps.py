@@ -51,7 +51,7 @@ _pack_ii = Struct(">ii").pack
 def _read_consumer_group_describe_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ConsumerGroupDescribeRequest, int]]:
     m = object.__new__(ConsumerGroupDescribeRequest)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 88)
+    allowance.take_array(count, 304)
     m.group_ids, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     m.include_authorized_operations = buf[pos] != 0
     pos += 1

@@ -67,7 +67,7 @@ def _read_consumer_group_heartbeat_request_held(buf: Buffer, pos: int, limit: in
     if count < 0:
         m.subscribed_topic_names = None
     else:
-        allowance.take_array(count, 88)
+        allowance.take_array(count, 304)
         m.subscribed_topic_names, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     if version >= 1:
         m.subscribed_topic_regex, pos = read_compact_nullable_string(buf, pos, limit)
@@ -80,7 +80,7 @@ def _read_consumer_group_heartbeat_request_held(buf: Buffer, pos: int, limit: in
     if count < 0:
         m.topic_partitions = None
     else:
-        allowance.take_array(count, 208)
+        allowance.take_array(count, 224)
         topic_partitions_: list[TopicPartitions] = []
         for _ in range(count):
             topic_partitions_item, pos = yield from _read_topic_partitions_held(buf, pos, limit, version, allowance)
@@ -103,11 +103,11 @@ def _read_topic_partitions_held(buf: Buffer, pos: int, limit: int, version: int,
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS

@@ -49,7 +49,7 @@ def _read_consumer_group_member_metadata_value_held(buf: Buffer, pos: int, limit
     m.client_host, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.client_host)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 88)
+    allowance.take_array(count, 304)
     m.subscribed_topic_names, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     m.subscribed_topic_regex, pos = read_compact_nullable_string(buf, pos, limit)
     allowance.left -= getsizeof(m.subscribed_topic_regex)

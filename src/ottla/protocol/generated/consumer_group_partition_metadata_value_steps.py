@@ -45,7 +45,7 @@ def _read_partition_metadata_held(buf: Buffer, pos: int, limit: int, version: in
     (m.partition,) = _unpack_i(buf, pos)
     pos += 4
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 88)
+    allowance.take_array(count, 304)
     m.racks, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -75,7 +75,7 @@ def _read_topic_metadata_held(buf: Buffer, pos: int, limit: int, version: int, a
     (m.num_partitions,) = _unpack_i(buf, pos)
     pos += 4
     count, pos = read_compact_count(buf, pos, limit, 6)
-    allowance.take_array(count, 176)
+    allowance.take_array(count, 224)
     partition_metadata_: list[PartitionMetadata] = []
     for _ in range(count):
         partition_metadata_item, pos = yield from _read_partition_metadata_held(buf, pos, limit, version, allowance)

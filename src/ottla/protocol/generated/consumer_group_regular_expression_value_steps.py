@@ -38,7 +38,7 @@ _unpack_qq = Struct(">qq").unpack_from
 def _read_consumer_group_regular_expression_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ConsumerGroupRegularExpressionValue, int]]:
     m = object.__new__(ConsumerGroupRegularExpressionValue)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 88)
+    allowance.take_array(count, 304)
     m.topics, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     m.version, m.timestamp = _unpack_qq(buf, pos)
     pos += 16

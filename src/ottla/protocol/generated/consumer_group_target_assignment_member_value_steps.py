@@ -44,11 +44,11 @@ def _read_topic_partition_held(buf: Buffer, pos: int, limit: int, version: int, 
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -76,7 +76,7 @@ def _write_topic_partition_steps(out: bytearray, m: TopicPartition, version: int
 def _read_consumer_group_target_assignment_member_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ConsumerGroupTargetAssignmentMemberValue, int]]:
     m = object.__new__(ConsumerGroupTargetAssignmentMemberValue)
     count, pos = read_compact_count(buf, pos, limit, 18)
-    allowance.take_array(count, 208)
+    allowance.take_array(count, 224)
     topic_partitions_: list[TopicPartition] = []
     for _ in range(count):
         topic_partitions_item, pos = yield from _read_topic_partition_held(buf, pos, limit, version, allowance)

@@ -44,11 +44,11 @@ def _read_assigned_partitions_held(buf: Buffer, pos: int, limit: int, version: i
     allowance.left -= getsizeof(m.topic)
     count, pos = read_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     m.unknown_tags = NO_TAGS
     return m, pos
@@ -69,7 +69,7 @@ def _write_assigned_partitions_steps(out: bytearray, m: AssignedPartitions, vers
 def _read_consumer_protocol_assignment_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ConsumerProtocolAssignment, int]]:
     m = object.__new__(ConsumerProtocolAssignment)
     count, pos = read_count(buf, pos, limit, 6)
-    allowance.take_array(count, 144)
+    allowance.take_array(count, 224)
     assigned_partitions_: list[AssignedPartitions] = []
     for _ in range(count):
         assigned_partitions_item, pos = yield from _read_assigned_partitions_held(buf, pos, limit, version, allowance)

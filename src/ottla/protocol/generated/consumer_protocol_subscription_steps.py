@@ -51,11 +51,11 @@ def _read_owned_partitions_held(buf: Buffer, pos: int, limit: int, version: int,
     allowance.left -= getsizeof(m.topic)
     count, pos = read_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     m.unknown_tags = NO_TAGS
     return m, pos
@@ -76,13 +76,13 @@ def _write_owned_partitions_steps(out: bytearray, m: OwnedPartitions, version: i
 def _read_consumer_protocol_subscription_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ConsumerProtocolSubscription, int]]:
     m = object.__new__(ConsumerProtocolSubscription)
     count, pos = read_count(buf, pos, limit, 1)
-    allowance.take_array(count, 88)
+    allowance.take_array(count, 304)
     m.topics, pos = yield from read_strings(read_string, buf, pos, limit, count, allowance)
     m.user_data, pos = read_nullable_bytes(buf, pos, limit)
     allowance.left -= getsizeof(m.user_data)
     if version >= 1:
         count, pos = read_count(buf, pos, limit, 6)
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         owned_partitions_: list[OwnedPartitions] = []
         for _ in range(count):
             owned_partitions_item, pos = yield from _read_owned_partitions_held(buf, pos, limit, version, allowance)

@@ -85,7 +85,7 @@ def _read_create_partitions_topic_held(buf: Buffer, pos: int, limit: int, versio
     if count < 0:
         m.assignments = None
     else:
-        allowance.take_array(count, 136)
+        allowance.take_array(count, 224)
         assignments_: list[CreatePartitionsAssignment] = []
         for _ in range(count):
             assignments_item, pos = yield from _read_create_partitions_assignment_held(buf, pos, limit, version, allowance)
@@ -108,7 +108,7 @@ def _read_create_partitions_topic_held(buf: Buffer, pos: int, limit: int, versio
 def _read_create_partitions_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[CreatePartitionsRequest, int]]:
     m = object.__new__(CreatePartitionsRequest)
     count, pos = read_compact_count(buf, pos, limit, 7) if version >= 2 else read_count(buf, pos, limit, 7)
-    allowance.take_array(count, 184)
+    allowance.take_array(count, 224)
     topics_: list[CreatePartitionsTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_create_partitions_topic_held(buf, pos, limit, version, allowance)

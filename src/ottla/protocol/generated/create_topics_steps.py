@@ -95,7 +95,7 @@ def _read_creatable_topic_held(buf: Buffer, pos: int, limit: int, version: int, 
     m.num_partitions, m.replication_factor = _unpack_ih(buf, pos)
     pos += 6
     count, pos = read_compact_count(buf, pos, limit, 6) if version >= 5 else read_count(buf, pos, limit, 6)
-    allowance.take_array(count, 176)
+    allowance.take_array(count, 224)
     assignments_: list[CreatableReplicaAssignment] = []
     for _ in range(count):
         assignments_item, pos = yield from _read_creatable_replica_assignment_held(buf, pos, limit, version, allowance)

@@ -42,7 +42,7 @@ _pack_i = Struct(">i").pack
 def _read_delete_groups_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DeleteGroupsRequest, int]]:
     m = object.__new__(DeleteGroupsRequest)
     count, pos = read_compact_count(buf, pos, limit, 1) if version >= 2 else read_count(buf, pos, limit, 1)
-    allowance.take_array(count, 88)
+    allowance.take_array(count, 304)
     m.groups_names, pos = yield from read_strings(read_compact_string if version >= 2 else read_string, buf, pos, limit, count, allowance)
     if version >= 2:
         if buf[pos] == 0:

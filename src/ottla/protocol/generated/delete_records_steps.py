@@ -57,10 +57,10 @@ def _read_delete_records_topic_held(buf: Buffer, pos: int, limit: int, version: 
         allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 12) if version >= 2 else read_count(buf, pos, limit, 12)
     if count > FEW:
-        allowance.take_array(count, 136)
+        allowance.take_array(count, 224)
         m.partitions, pos = yield from read_structs(_read_delete_records_partition, buf, pos, limit, version, count, allowance, text=False)
     else:
-        allowance.left -= count * 136
+        allowance.left -= count * 224
         m.partitions, pos = read_few(_read_delete_records_partition, buf, pos, limit, version, count, allowance, text=False)
     if version >= 2:
         if buf[pos] == 0:
@@ -77,7 +77,7 @@ def _read_delete_records_topic_held(buf: Buffer, pos: int, limit: int, version: 
 def _read_delete_records_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DeleteRecordsRequest, int]]:
     m = object.__new__(DeleteRecordsRequest)
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
+    allowance.take_array(count, 224)
     topics_: list[DeleteRecordsTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_delete_records_topic_held(buf, pos, limit, version, allowance)

@@ -46,10 +46,10 @@ def _read_delete_share_group_offsets_request_held(buf: Buffer, pos: int, limit: 
     allowance.left -= getsizeof(m.group_id)
     count, pos = read_compact_count(buf, pos, limit, 2)
     if count > FEW:
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         m.topics, pos = yield from read_structs(_read_delete_share_group_offsets_request_topic, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 144
+        allowance.left -= count * 224
         m.topics, pos = read_few(_read_delete_share_group_offsets_request_topic, buf, pos, limit, version, count, allowance, text=True)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS

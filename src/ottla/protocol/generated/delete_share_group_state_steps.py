@@ -48,10 +48,10 @@ def _read_delete_state_data_held(buf: Buffer, pos: int, limit: int, version: int
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 5)
     if count > FEW:
-        allowance.take_array(count, 96)
+        allowance.take_array(count, 224)
         m.partitions, pos = yield from read_structs(_read_partition_data, buf, pos, limit, version, count, allowance, text=False)
     else:
-        allowance.left -= count * 96
+        allowance.left -= count * 224
         m.partitions, pos = read_few(_read_partition_data, buf, pos, limit, version, count, allowance, text=False)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -67,7 +67,7 @@ def _read_delete_share_group_state_request_held(buf: Buffer, pos: int, limit: in
     m.group_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)
     count, pos = read_compact_count(buf, pos, limit, 18)
-    allowance.take_array(count, 208)
+    allowance.take_array(count, 224)
     topics_: list[DeleteStateData] = []
     for _ in range(count):
         topics_item, pos = yield from _read_delete_state_data_held(buf, pos, limit, version, allowance)

@@ -48,16 +48,16 @@ def _read_delete_topics_request_held(buf: Buffer, pos: int, limit: int, version:
     if version >= 6:
         count, pos = read_compact_count(buf, pos, limit, 18)
         if count > FEW:
-            allowance.take_array(count, 216)
+            allowance.take_array(count, 224)
             m.topics, pos = yield from read_structs(_read_delete_topic_state, buf, pos, limit, version, count, allowance, text=True)
         else:
-            allowance.left -= count * 216
+            allowance.left -= count * 224
             m.topics, pos = read_few(_read_delete_topic_state, buf, pos, limit, version, count, allowance, text=True)
         m.topic_names = []
     else:
         m.topics = []
         count, pos = read_compact_count(buf, pos, limit, 1) if version >= 4 else read_count(buf, pos, limit, 1)
-        allowance.take_array(count, 88)
+        allowance.take_array(count, 304)
         m.topic_names, pos = yield from read_strings(read_compact_string if version >= 4 else read_string, buf, pos, limit, count, allowance)
     (m.timeout_ms,) = _unpack_i(buf, pos)
     pos += 4

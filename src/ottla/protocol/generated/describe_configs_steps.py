@@ -67,7 +67,7 @@ def _read_describe_configs_resource_held(buf: Buffer, pos: int, limit: int, vers
     if count < 0:
         m.configuration_keys = None
     else:
-        allowance.take_array(count, 88)
+        allowance.take_array(count, 304)
         m.configuration_keys, pos = yield from read_strings(read_compact_string if version >= 4 else read_string, buf, pos, limit, count, allowance)
     if version >= 4:
         if buf[pos] == 0:
@@ -84,7 +84,7 @@ def _read_describe_configs_resource_held(buf: Buffer, pos: int, limit: int, vers
 def _read_describe_configs_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeConfigsRequest, int]]:
     m = object.__new__(DescribeConfigsRequest)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 4 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 184)
+    allowance.take_array(count, 224)
     resources_: list[DescribeConfigsResource] = []
     for _ in range(count):
         resources_item, pos = yield from _read_describe_configs_resource_held(buf, pos, limit, version, allowance)

@@ -47,7 +47,7 @@ _pack_i = Struct(">i").pack
 def _read_describe_groups_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeGroupsRequest, int]]:
     m = object.__new__(DescribeGroupsRequest)
     count, pos = read_compact_count(buf, pos, limit, 1) if version >= 5 else read_count(buf, pos, limit, 1)
-    allowance.take_array(count, 88)
+    allowance.take_array(count, 304)
     m.groups, pos = yield from read_strings(read_compact_string if version >= 5 else read_string, buf, pos, limit, count, allowance)
     if version >= 3:
         m.include_authorized_operations = buf[pos] != 0

@@ -62,11 +62,11 @@ def _read_describable_log_dir_topic_held(buf: Buffer, pos: int, limit: int, vers
         allowance.left -= getsizeof(m.topic)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 2 else read_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if version >= 2:
         if buf[pos] == 0:
@@ -86,7 +86,7 @@ def _read_describe_log_dirs_request_held(buf: Buffer, pos: int, limit: int, vers
     if count < 0:
         m.topics = None
     else:
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         topics_: list[DescribableLogDirTopic] = []
         for _ in range(count):
             topics_item, pos = yield from _read_describable_log_dir_topic_held(buf, pos, limit, version, allowance)

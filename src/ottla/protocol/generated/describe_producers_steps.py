@@ -52,11 +52,11 @@ def _read_topic_request_held(buf: Buffer, pos: int, limit: int, version: int, al
     allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partition_indexes, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partition_indexes, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -70,7 +70,7 @@ def _read_topic_request_held(buf: Buffer, pos: int, limit: int, version: int, al
 def _read_describe_producers_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeProducersRequest, int]]:
     m = object.__new__(DescribeProducersRequest)
     count, pos = read_compact_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
+    allowance.take_array(count, 224)
     topics_: list[TopicRequest] = []
     for _ in range(count):
         topics_item, pos = yield from _read_topic_request_held(buf, pos, limit, version, allowance)

@@ -55,11 +55,11 @@ def _read_describe_share_group_offsets_request_topic_held(buf: Buffer, pos: int,
     allowance.left -= getsizeof(m.topic_name)
     count, pos = read_compact_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -78,7 +78,7 @@ def _read_describe_share_group_offsets_request_group_held(buf: Buffer, pos: int,
     if count < 0:
         m.topics = None
     else:
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         topics_: list[DescribeShareGroupOffsetsRequestTopic] = []
         for _ in range(count):
             topics_item, pos = yield from _read_describe_share_group_offsets_request_topic_held(buf, pos, limit, version, allowance)
@@ -98,7 +98,7 @@ def _read_describe_share_group_offsets_request_group_held(buf: Buffer, pos: int,
 def _read_describe_share_group_offsets_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeShareGroupOffsetsRequest, int]]:
     m = object.__new__(DescribeShareGroupOffsetsRequest)
     count, pos = read_compact_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
+    allowance.take_array(count, 224)
     groups_: list[DescribeShareGroupOffsetsRequestGroup] = []
     for _ in range(count):
         groups_item, pos = yield from _read_describe_share_group_offsets_request_group_held(buf, pos, limit, version, allowance)

@@ -55,10 +55,10 @@ def _read_describe_topic_partitions_request_held(buf: Buffer, pos: int, limit: i
     m = object.__new__(DescribeTopicPartitionsRequest)
     count, pos = read_compact_count(buf, pos, limit, 2)
     if count > FEW:
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         m.topics, pos = yield from read_structs(_read_topic_request, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 144
+        allowance.left -= count * 224
         m.topics, pos = read_few(_read_topic_request, buf, pos, limit, version, count, allowance, text=True)
     (m.response_partition_limit,) = _unpack_i(buf, pos)
     pos += 4

@@ -45,7 +45,7 @@ _pack_iqqh = Struct(">iqqh").pack
 def _read_describe_transactions_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeTransactionsRequest, int]]:
     m = object.__new__(DescribeTransactionsRequest)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 88)
+    allowance.take_array(count, 304)
     m.transactional_ids, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS

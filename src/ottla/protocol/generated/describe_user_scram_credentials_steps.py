@@ -48,10 +48,10 @@ def _read_describe_user_scram_credentials_request_held(buf: Buffer, pos: int, li
         m.users = None
     else:
         if count > FEW:
-            allowance.take_array(count, 144)
+            allowance.take_array(count, 224)
             m.users, pos = yield from read_structs(_read_user_name, buf, pos, limit, version, count, allowance, text=True)
         else:
-            allowance.left -= count * 144
+            allowance.left -= count * 224
             m.users, pos = read_few(_read_user_name, buf, pos, limit, version, count, allowance, text=True)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS

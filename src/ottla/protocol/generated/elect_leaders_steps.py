@@ -62,11 +62,11 @@ def _read_topic_partitions_held(buf: Buffer, pos: int, limit: int, version: int,
         allowance.left -= getsizeof(m.topic)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 2 else read_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if version >= 2:
         if buf[pos] == 0:
@@ -91,7 +91,7 @@ def _read_elect_leaders_request_held(buf: Buffer, pos: int, limit: int, version:
     if count < 0:
         m.topic_partitions = None
     else:
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         topic_partitions_: list[TopicPartitions] = []
         for _ in range(count):
             topic_partitions_item, pos = yield from _read_topic_partitions_held(buf, pos, limit, version, allowance)

@@ -204,11 +204,11 @@ def _read_forgotten_topic_held(buf: Buffer, pos: int, limit: int, version: int, 
         m.topic_id = ZERO_UUID
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 12 else read_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if version >= 12:
         if buf[pos] == 0:
@@ -241,7 +241,7 @@ def _read_fetch_request_held(buf: Buffer, pos: int, limit: int, version: int, al
         m.session_id = 0
         m.session_epoch = -1
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 12 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 216)
+    allowance.take_array(count, 224)
     topics_: list[FetchTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_fetch_topic_held(buf, pos, limit, version, allowance)
@@ -251,7 +251,7 @@ def _read_fetch_request_held(buf: Buffer, pos: int, limit: int, version: int, al
     m.topics = topics_
     if version >= 7:
         count, pos = read_compact_count(buf, pos, limit, 3) if version >= 12 else read_count(buf, pos, limit, 3)
-        allowance.take_array(count, 216)
+        allowance.take_array(count, 224)
         forgotten_topics_data_: list[ForgottenTopic] = []
         for _ in range(count):
             forgotten_topics_data_item, pos = yield from _read_forgotten_topic_held(buf, pos, limit, version, allowance)

@@ -61,7 +61,7 @@ def _read_find_coordinator_request_held(buf: Buffer, pos: int, limit: int, versi
         m.key_type = 0
     if version >= 4:
         count, pos = read_compact_count(buf, pos, limit, 1)
-        allowance.take_array(count, 88)
+        allowance.take_array(count, 304)
         m.coordinator_keys, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     else:
         m.coordinator_keys = []

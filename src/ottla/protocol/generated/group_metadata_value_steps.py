@@ -131,7 +131,7 @@ def _read_group_metadata_value_held(buf: Buffer, pos: int, limit: int, version: 
     else:
         m.current_state_timestamp = -1
     count, pos = read_compact_count(buf, pos, limit, 15) if version >= 4 else read_count(buf, pos, limit, 15)
-    allowance.take_array(count, 184)
+    allowance.take_array(count, 224)
     members_: list[MemberMetadata] = []
     for _ in range(count):
         members_item, pos = _read_member_metadata_held(buf, pos, limit, version, allowance)

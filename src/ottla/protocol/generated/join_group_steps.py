@@ -109,7 +109,7 @@ def _read_join_group_request_held(buf: Buffer, pos: int, limit: int, version: in
         m.protocol_type, pos = read_string(buf, pos, limit)
         allowance.left -= getsizeof(m.protocol_type)
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 6 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 72)
+    allowance.take_array(count, 224)
     protocols_: list[JoinGroupRequestProtocol] = []
     for _ in range(count):
         protocols_item, pos = _read_join_group_request_protocol_held(buf, pos, limit, version, allowance)

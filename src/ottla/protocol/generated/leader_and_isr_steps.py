@@ -183,7 +183,7 @@ def _read_leader_and_isr_request_held(buf: Buffer, pos: int, limit: int, version
     if version >= 2:
         m.ungrouped_partition_states = []
         count, pos = read_compact_count(buf, pos, limit, 3) if version >= 4 else read_count(buf, pos, limit, 3)
-        allowance.take_array(count, 216)
+        allowance.take_array(count, 224)
         topic_states_: list[LeaderAndIsrTopicState] = []
         for _ in range(count):
             topic_states_item, pos = yield from _read_leader_and_isr_topic_state_held(buf, pos, limit, version, allowance)

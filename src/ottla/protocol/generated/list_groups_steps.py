@@ -42,13 +42,13 @@ def _read_list_groups_request_held(buf: Buffer, pos: int, limit: int, version: i
     m = object.__new__(ListGroupsRequest)
     if version >= 4:
         count, pos = read_compact_count(buf, pos, limit, 1)
-        allowance.take_array(count, 88)
+        allowance.take_array(count, 304)
         m.states_filter, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     else:
         m.states_filter = []
     if version >= 5:
         count, pos = read_compact_count(buf, pos, limit, 1)
-        allowance.take_array(count, 88)
+        allowance.take_array(count, 304)
         m.types_filter, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     else:
         m.types_filter = []

@@ -58,10 +58,10 @@ def _read_list_offsets_topic_held(buf: Buffer, pos: int, limit: int, version: in
         allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 12) if version >= 6 else read_count(buf, pos, limit, 12)
     if count > FEW:
-        allowance.take_array(count, 176)
+        allowance.take_array(count, 224)
         m.partitions, pos = yield from read_structs(_read_list_offsets_partition, buf, pos, limit, version, count, allowance, text=False)
     else:
-        allowance.left -= count * 176
+        allowance.left -= count * 224
         m.partitions, pos = read_few(_read_list_offsets_partition, buf, pos, limit, version, count, allowance, text=False)
     if version >= 6:
         if buf[pos] == 0:
@@ -85,7 +85,7 @@ def _read_list_offsets_request_held(buf: Buffer, pos: int, limit: int, version: 
     else:
         m.isolation_level = 0
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 6 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
+    allowance.take_array(count, 224)
     topics_: list[ListOffsetsTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_list_offsets_topic_held(buf, pos, limit, version, allowance)

@@ -53,11 +53,11 @@ def _read_list_partition_reassignments_topics_held(buf: Buffer, pos: int, limit:
     allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partition_indexes, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partition_indexes, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -76,7 +76,7 @@ def _read_list_partition_reassignments_request_held(buf: Buffer, pos: int, limit
     if count < 0:
         m.topics = None
     else:
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         topics_: list[ListPartitionReassignmentsTopics] = []
         for _ in range(count):
             topics_item, pos = yield from _read_list_partition_reassignments_topics_held(buf, pos, limit, version, allowance)

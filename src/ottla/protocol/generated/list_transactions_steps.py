@@ -48,15 +48,15 @@ _unpack_q = Struct(">q").unpack_from
 def _read_list_transactions_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ListTransactionsRequest, int]]:
     m = object.__new__(ListTransactionsRequest)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 88)
+    allowance.take_array(count, 304)
     m.state_filters, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     count, pos = read_compact_count(buf, pos, limit, 8)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.producer_id_filters, pos = yield from read_many_numbers(buf, pos, count, "q", 8, allowance)
     else:
         m.producer_id_filters, pos = read_numbers(buf, pos, count, "q", 8)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if version >= 1:
         (m.duration_filter,) = _unpack_q(buf, pos)

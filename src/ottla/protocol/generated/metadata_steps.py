@@ -61,18 +61,18 @@ def _read_metadata_request_held(buf: Buffer, pos: int, limit: int, version: int,
             m.topics = None
         else:
             if count > FEW:
-                allowance.take_array(count, 216)
+                allowance.take_array(count, 224)
                 m.topics, pos = yield from read_structs(_read_metadata_request_topic, buf, pos, limit, version, count, allowance, text=True)
             else:
-                allowance.left -= count * 216
+                allowance.left -= count * 224
                 m.topics, pos = read_few(_read_metadata_request_topic, buf, pos, limit, version, count, allowance, text=True)
     else:
         count, pos = read_count(buf, pos, limit, 2)
         if count > FEW:
-            allowance.take_array(count, 216)
+            allowance.take_array(count, 224)
             m.topics, pos = yield from read_structs(_read_metadata_request_topic, buf, pos, limit, version, count, allowance, text=True)
         else:
-            allowance.left -= count * 216
+            allowance.left -= count * 224
             m.topics, pos = read_few(_read_metadata_request_topic, buf, pos, limit, version, count, allowance, text=True)
     if version >= 4:
         m.allow_auto_topic_creation = buf[pos] != 0

@@ -117,7 +117,7 @@ def _read_offset_commit_request_held(buf: Buffer, pos: int, limit: int, version:
         (m.retention_time_ms,) = _unpack_q(buf, pos)
         pos += 8
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 8 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 216)
+    allowance.take_array(count, 224)
     topics_: list[OffsetCommitRequestTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_offset_commit_request_topic_held(buf, pos, limit, version, allowance)

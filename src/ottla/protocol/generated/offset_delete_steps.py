@@ -46,10 +46,10 @@ def _read_offset_delete_request_topic_held(buf: Buffer, pos: int, limit: int, ve
     allowance.left -= getsizeof(m.name)
     count, pos = read_count(buf, pos, limit, 4)
     if count > FEW:
-        allowance.take_array(count, 96)
+        allowance.take_array(count, 224)
         m.partitions, pos = yield from read_structs(_read_offset_delete_request_partition, buf, pos, limit, version, count, allowance, text=False)
     else:
-        allowance.left -= count * 96
+        allowance.left -= count * 224
         m.partitions, pos = read_few(_read_offset_delete_request_partition, buf, pos, limit, version, count, allowance, text=False)
     m.unknown_tags = NO_TAGS
     return m, pos
@@ -60,7 +60,7 @@ def _read_offset_delete_request_held(buf: Buffer, pos: int, limit: int, version:
     m.group_id, pos = read_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)
     count, pos = read_count(buf, pos, limit, 6)
-    allowance.take_array(count, 144)
+    allowance.take_array(count, 224)
     topics_: list[OffsetDeleteRequestTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_offset_delete_request_topic_held(buf, pos, limit, version, allowance)

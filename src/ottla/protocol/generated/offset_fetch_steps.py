@@ -70,11 +70,11 @@ def _read_offset_fetch_request_topic_held(buf: Buffer, pos: int, limit: int, ver
         allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 6 else read_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partition_indexes, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partition_indexes, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if version >= 6:
         if buf[pos] == 0:
@@ -100,11 +100,11 @@ def _read_offset_fetch_request_topics_held(buf: Buffer, pos: int, limit: int, ve
         m.topic_id = ZERO_UUID
     count, pos = read_compact_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partition_indexes, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partition_indexes, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -131,7 +131,7 @@ def _read_offset_fetch_request_group_held(buf: Buffer, pos: int, limit: int, ver
     if count < 0:
         m.topics = None
     else:
-        allowance.take_array(count, 216)
+        allowance.take_array(count, 224)
         topics_: list[OffsetFetchRequestTopics] = []
         for _ in range(count):
             topics_item, pos = yield from _read_offset_fetch_request_topics_held(buf, pos, limit, version, allowance)
@@ -165,7 +165,7 @@ def _read_offset_fetch_request_held(buf: Buffer, pos: int, limit: int, version: 
         if count < 0:
             m.topics = None
         else:
-            allowance.take_array(count, 144)
+            allowance.take_array(count, 224)
             topics_or_null_: list[OffsetFetchRequestTopic] = []
             for _ in range(count):
                 topics_or_null_item, pos = yield from _read_offset_fetch_request_topic_held(buf, pos, limit, version, allowance)
@@ -175,7 +175,7 @@ def _read_offset_fetch_request_held(buf: Buffer, pos: int, limit: int, version: 
             m.topics = topics_or_null_
     else:
         count, pos = read_count(buf, pos, limit, 3)
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         topics_: list[OffsetFetchRequestTopic] = []
         for _ in range(count):
             topics_item, pos = yield from _read_offset_fetch_request_topic_held(buf, pos, limit, version, allowance)
@@ -185,7 +185,7 @@ def _read_offset_fetch_request_held(buf: Buffer, pos: int, limit: int, version: 
         m.topics = topics_
     if version >= 8:
         count, pos = read_compact_count(buf, pos, limit, 3)
-        allowance.take_array(count, 192)
+        allowance.take_array(count, 224)
         groups_: list[OffsetFetchRequestGroup] = []
         for _ in range(count):
             groups_item, pos = yield from _read_offset_fetch_request_group_held(buf, pos, limit, version, allowance)

@@ -57,10 +57,10 @@ def _read_offset_for_leader_topic_held(buf: Buffer, pos: int, limit: int, versio
         allowance.left -= getsizeof(m.topic)
     count, pos = read_compact_count(buf, pos, limit, 12) if version >= 4 else read_count(buf, pos, limit, 12)
     if count > FEW:
-        allowance.take_array(count, 176)
+        allowance.take_array(count, 224)
         m.partitions, pos = yield from read_structs(_read_offset_for_leader_partition, buf, pos, limit, version, count, allowance, text=False)
     else:
-        allowance.left -= count * 176
+        allowance.left -= count * 224
         m.partitions, pos = read_few(_read_offset_for_leader_partition, buf, pos, limit, version, count, allowance, text=False)
     if version >= 4:
         if buf[pos] == 0:
@@ -82,7 +82,7 @@ def _read_offset_for_leader_epoch_request_held(buf: Buffer, pos: int, limit: int
     else:
         m.replica_id = -2
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 4 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
+    allowance.take_array(count, 224)
     topics_: list[OffsetForLeaderTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_offset_for_leader_topic_held(buf, pos, limit, version, allowance)

@@ -110,10 +110,10 @@ def _read_partition_history_held(buf: Buffer, pos: int, limit: int, version: int
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 29)
     if count > FEW:
-        allowance.take_array(count, 216)
+        allowance.take_array(count, 224)
         m.followers, pos = yield from read_structs(_read_follower_state, buf, pos, limit, version, count, allowance, text=False)
     else:
-        allowance.left -= count * 216
+        allowance.left -= count * 224
         m.followers, pos = read_few(_read_follower_state, buf, pos, limit, version, count, allowance, text=False)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS

@@ -101,7 +101,7 @@ def _read_topic_produce_data_held(buf: Buffer, pos: int, limit: int, version: in
     else:
         m.topic_id = ZERO_UUID
     count, pos = read_compact_count(buf, pos, limit, 6) if version >= 9 else read_count(buf, pos, limit, 6)
-    allowance.take_array(count, 104)
+    allowance.take_array(count, 224)
     partition_data_: list[PartitionProduceData] = []
     for _ in range(count):
         partition_data_item, pos = _read_partition_produce_data_held(buf, pos, limit, version, allowance)
@@ -134,7 +134,7 @@ def _read_produce_request_held(buf: Buffer, pos: int, limit: int, version: int, 
     m.acks, m.timeout_ms = _unpack_hi(buf, pos)
     pos += 6
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 9 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 216)
+    allowance.take_array(count, 224)
     topic_data_: list[TopicProduceData] = []
     for _ in range(count):
         topic_data_item, pos = yield from _read_topic_produce_data_held(buf, pos, limit, version, allowance)

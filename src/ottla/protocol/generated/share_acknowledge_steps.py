@@ -77,7 +77,7 @@ def _read_acknowledge_partition_held(buf: Buffer, pos: int, limit: int, version:
     (m.partition_index,) = _unpack_i(buf, pos)
     pos += 4
     count, pos = read_compact_count(buf, pos, limit, 18)
-    allowance.take_array(count, 216)
+    allowance.take_array(count, 224)
     acknowledgement_batches_: list[AcknowledgementBatch] = []
     for _ in range(count):
         acknowledgement_batches_item, pos = yield from _read_acknowledgement_batch_held(buf, pos, limit, version, allowance)
@@ -99,7 +99,7 @@ def _read_acknowledge_topic_held(buf: Buffer, pos: int, limit: int, version: int
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 6)
-    allowance.take_array(count, 176)
+    allowance.take_array(count, 224)
     partitions_: list[AcknowledgePartition] = []
     for _ in range(count):
         partitions_item, pos = yield from _read_acknowledge_partition_held(buf, pos, limit, version, allowance)
@@ -130,7 +130,7 @@ def _read_share_acknowledge_request_held(buf: Buffer, pos: int, limit: int, vers
     else:
         m.is_renew_ack = False
     count, pos = read_compact_count(buf, pos, limit, 18)
-    allowance.take_array(count, 208)
+    allowance.take_array(count, 224)
     topics_: list[AcknowledgeTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_acknowledge_topic_held(buf, pos, limit, version, allowance)

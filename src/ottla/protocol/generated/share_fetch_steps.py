@@ -84,7 +84,7 @@ def _read_fetch_partition_held(buf: Buffer, pos: int, limit: int, version: int, 
     (m.partition_index,) = _unpack_i(buf, pos)
     pos += 4
     count, pos = read_compact_count(buf, pos, limit, 18)
-    allowance.take_array(count, 216)
+    allowance.take_array(count, 224)
     acknowledgement_batches_: list[AcknowledgementBatch] = []
     for _ in range(count):
         acknowledgement_batches_item, pos = yield from _read_acknowledgement_batch_held(buf, pos, limit, version, allowance)
@@ -106,7 +106,7 @@ def _read_fetch_topic_held(buf: Buffer, pos: int, limit: int, version: int, allo
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 6)
-    allowance.take_array(count, 176)
+    allowance.take_array(count, 224)
     partitions_: list[FetchPartition] = []
     for _ in range(count):
         partitions_item, pos = yield from _read_fetch_partition_held(buf, pos, limit, version, allowance)
@@ -129,11 +129,11 @@ def _read_forgotten_topic_held(buf: Buffer, pos: int, limit: int, version: int, 
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -159,7 +159,7 @@ def _read_share_fetch_request_held(buf: Buffer, pos: int, limit: int, version: i
         m.share_acquire_mode = 0
         m.is_renew_ack = False
     count, pos = read_compact_count(buf, pos, limit, 18)
-    allowance.take_array(count, 208)
+    allowance.take_array(count, 224)
     topics_: list[FetchTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_fetch_topic_held(buf, pos, limit, version, allowance)
@@ -168,7 +168,7 @@ def _read_share_fetch_request_held(buf: Buffer, pos: int, limit: int, version: i
             yield
     m.topics = topics_
     count, pos = read_compact_count(buf, pos, limit, 18)
-    allowance.take_array(count, 208)
+    allowance.take_array(count, 224)
     forgotten_topics_data_: list[ForgottenTopic] = []
     for _ in range(count):
         forgotten_topics_data_item, pos = yield from _read_forgotten_topic_held(buf, pos, limit, version, allowance)

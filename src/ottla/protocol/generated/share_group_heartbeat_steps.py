@@ -59,7 +59,7 @@ def _read_share_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int, 
     if count < 0:
         m.subscribed_topic_names = None
     else:
-        allowance.take_array(count, 88)
+        allowance.take_array(count, 304)
         m.subscribed_topic_names, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS

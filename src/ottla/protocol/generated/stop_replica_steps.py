@@ -61,11 +61,11 @@ def _read_stop_replica_topic_v1_held(buf: Buffer, pos: int, limit: int, version:
         allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 2 else read_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partition_indexes, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partition_indexes, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if version >= 2:
         if buf[pos] == 0:
@@ -85,10 +85,10 @@ def _read_stop_replica_topic_state_held(buf: Buffer, pos: int, limit: int, versi
     allowance.left -= getsizeof(m.topic_name)
     count, pos = read_compact_count(buf, pos, limit, 10)
     if count > FEW:
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         m.partition_states, pos = yield from read_structs(_read_stop_replica_partition_state, buf, pos, limit, version, count, allowance, text=False)
     else:
-        allowance.left -= count * 144
+        allowance.left -= count * 224
         m.partition_states, pos = read_few(_read_stop_replica_partition_state, buf, pos, limit, version, count, allowance, text=False)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -125,16 +125,16 @@ def _read_stop_replica_request_held(buf: Buffer, pos: int, limit: int, version: 
     else:
         count, pos = read_count(buf, pos, limit, 6)
         if count > FEW:
-            allowance.take_array(count, 184)
+            allowance.take_array(count, 224)
             m.ungrouped_partitions, pos = yield from read_structs(_read_stop_replica_partition_v0, buf, pos, limit, version, count, allowance, text=True)
         else:
-            allowance.left -= count * 184
+            allowance.left -= count * 224
             m.ungrouped_partitions, pos = read_few(_read_stop_replica_partition_v0, buf, pos, limit, version, count, allowance, text=True)
     if version >= 3:
         m.topics = []
     elif version >= 1:
         count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         topics_: list[StopReplicaTopicV1] = []
         for _ in range(count):
             topics_item, pos = yield from _read_stop_replica_topic_v1_held(buf, pos, limit, version, allowance)
@@ -146,7 +146,7 @@ def _read_stop_replica_request_held(buf: Buffer, pos: int, limit: int, version: 
         m.topics = []
     if version >= 3:
         count, pos = read_compact_count(buf, pos, limit, 3)
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         topic_states_: list[StopReplicaTopicState] = []
         for _ in range(count):
             topic_states_item, pos = yield from _read_stop_replica_topic_state_held(buf, pos, limit, version, allowance)

@@ -128,10 +128,10 @@ def _read_subtopology_held(buf: Buffer, pos: int, limit: int, version: int, allo
     m.subtopology_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.subtopology_id)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 88)
+    allowance.take_array(count, 304)
     m.source_topics, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 88)
+    allowance.take_array(count, 304)
     m.source_topic_regex, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     count, pos = read_compact_count(buf, pos, limit, 9)
     allowance.take_array(count, 224)
@@ -143,7 +143,7 @@ def _read_subtopology_held(buf: Buffer, pos: int, limit: int, version: int, allo
             yield
     m.state_changelog_topics = state_changelog_topics_
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 88)
+    allowance.take_array(count, 304)
     m.repartition_sink_topics, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     count, pos = read_compact_count(buf, pos, limit, 9)
     allowance.take_array(count, 224)
@@ -217,7 +217,7 @@ def _read_streams_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int
     if count < 0:
         m.active_tasks = None
     else:
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         active_tasks_: list[TaskIds] = []
         for _ in range(count):
             active_tasks_item, pos = yield from _read_task_ids_held(buf, pos, limit, version, allowance)
@@ -229,7 +229,7 @@ def _read_streams_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int
     if count < 0:
         m.standby_tasks = None
     else:
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         standby_tasks_: list[TaskIds] = []
         for _ in range(count):
             standby_tasks_item, pos = yield from _read_task_ids_held(buf, pos, limit, version, allowance)
@@ -241,7 +241,7 @@ def _read_streams_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int
     if count < 0:
         m.warmup_tasks = None
     else:
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         warmup_tasks_: list[TaskIds] = []
         for _ in range(count):
             warmup_tasks_item, pos = yield from _read_task_ids_held(buf, pos, limit, version, allowance)
@@ -303,11 +303,11 @@ def _read_task_ids_held(buf: Buffer, pos: int, limit: int, version: int, allowan
     allowance.left -= getsizeof(m.subtopology_id)
     count, pos = read_compact_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS

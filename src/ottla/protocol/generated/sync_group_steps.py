@@ -93,7 +93,7 @@ def _read_sync_group_request_held(buf: Buffer, pos: int, limit: int, version: in
         m.protocol_type = None
         m.protocol_name = None
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 4 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 72)
+    allowance.take_array(count, 224)
     assignments_: list[SyncGroupRequestAssignment] = []
     for _ in range(count):
         assignments_item, pos = _read_sync_group_request_assignment_held(buf, pos, limit, version, allowance)

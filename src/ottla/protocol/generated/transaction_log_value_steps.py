@@ -123,7 +123,7 @@ def _read_transaction_log_value_held(buf: Buffer, pos: int, limit: int, version:
     if count < 0:
         m.transaction_partitions = None
     else:
-        allowance.take_array(count, 144)
+        allowance.take_array(count, 224)
         transaction_partitions_: list[PartitionsSchema] = []
         for _ in range(count):
             transaction_partitions_item, pos = yield from _read_partitions_schema_held(buf, pos, limit, version, allowance)

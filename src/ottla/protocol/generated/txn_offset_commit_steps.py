@@ -102,7 +102,7 @@ def _read_txn_offset_commit_request_held(buf: Buffer, pos: int, limit: int, vers
         m.member_id = ""
         m.group_instance_id = None
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 3 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
+    allowance.take_array(count, 224)
     topics_: list[TxnOffsetCommitRequestTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_txn_offset_commit_request_topic_held(buf, pos, limit, version, allowance)

@@ -193,7 +193,7 @@ def _read_update_metadata_request_held(buf: Buffer, pos: int, limit: int, versio
         pos += 8
         m.ungrouped_partition_states = []
         count, pos = read_compact_count(buf, pos, limit, 3) if version >= 6 else read_count(buf, pos, limit, 3)
-        allowance.take_array(count, 216)
+        allowance.take_array(count, 224)
         topic_states_: list[UpdateMetadataTopicState] = []
         for _ in range(count):
             topic_states_item, pos = yield from _read_update_metadata_topic_state_held(buf, pos, limit, version, allowance)

@@ -56,10 +56,10 @@ def _read_partition_data_held(buf: Buffer, pos: int, limit: int, version: int, a
         m.delivery_complete_count = -1
     count, pos = read_compact_count(buf, pos, limit, 20)
     if count > FEW:
-        allowance.take_array(count, 216)
+        allowance.take_array(count, 224)
         m.state_batches, pos = yield from read_structs(_read_state_batch, buf, pos, limit, version, count, allowance, text=False)
     else:
-        allowance.left -= count * 216
+        allowance.left -= count * 224
         m.state_batches, pos = read_few(_read_state_batch, buf, pos, limit, version, count, allowance, text=False)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -97,7 +97,7 @@ def _read_write_share_group_state_request_held(buf: Buffer, pos: int, limit: int
     m.group_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)
     count, pos = read_compact_count(buf, pos, limit, 18)
-    allowance.take_array(count, 208)
+    allowance.take_array(count, 224)
     topics_: list[WriteStateData] = []
     for _ in range(count):
         topics_item, pos = yield from _read_write_state_data_held(buf, pos, limit, version, allowance)

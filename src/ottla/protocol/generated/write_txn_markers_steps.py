@@ -54,11 +54,11 @@ def _read_writable_txn_marker_topic_held(buf: Buffer, pos: int, limit: int, vers
     allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 40)
+        allowance.take_array(count, 304)
         m.partition_indexes, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partition_indexes, pos = read_numbers(buf, pos, count, "i", 4)
-        allowance.left -= count * 40
+        allowance.left -= count * 304
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -74,7 +74,7 @@ def _read_writable_txn_marker_held(buf: Buffer, pos: int, limit: int, version: i
     m.producer_id, m.producer_epoch, m.transaction_result = _unpack_qht(buf, pos)
     pos += 11
     count, pos = read_compact_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
+    allowance.take_array(count, 224)
     topics_: list[WritableTxnMarkerTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_writable_txn_marker_topic_held(buf, pos, limit, version, allowance)

@@ -29,6 +29,8 @@ SEQUENCE_MAX: Final = 2**31 - 1
 #: A client has at most five batches in flight.
 BATCHES_KEPT: Final = 5
 NO_TRANSACTION: Final = -1
+#: Of a producer of which no marker has come.
+NO_COORDINATOR: Final = -1
 #: Epochs are 16-bit numbers.
 EPOCH_MAX: Final = 2**15 - 1
 #: Producers whose last batch is looked up in one piece, which takes about a millisecond.
@@ -262,6 +264,7 @@ class ProducerStates:
         """Raises AppendRefused. `is_bumped`: the marker has a later epoch than its transaction, as of version 2."""
         known = self._known.get(producer_id)
         if known is None:
+            self._check_coordinator(producer_id, NO_COORDINATOR, coordinator_epoch, offset)
             return
         # One that has come already may come again; and behind the last epoch there is none.
         is_early = is_bumped and epoch == known.epoch and known.first_offset_open >= 0 and epoch != EPOCH_MAX
@@ -271,11 +274,14 @@ class ProducerStates:
                 f"Epoch of producer {producer_id} at offset {offset} in {self._tp} is {epoch}, which is "
                 f"{'<=' if is_bumped else '<'} the last seen epoch {known.epoch}",
             )
-        if coordinator_epoch < known.coordinator_epoch:
+        self._check_coordinator(producer_id, known.coordinator_epoch, coordinator_epoch, offset)
+
+    def _check_coordinator(self, producer_id: int, known_epoch: int, epoch: int, offset: int) -> None:
+        if epoch < known_epoch:
             raise AppendRefused(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                 f"Invalid coordinator epoch for producerId {producer_id} at offset {offset} in partition {self._tp}: "
-                f"{coordinator_epoch} (zombie), {known.coordinator_epoch} (current)",
+                f"{epoch} (zombie), {known_epoch} (current)",
             )
 
     # -- transactions that their coordinators are asked about
