@@ -38,7 +38,7 @@ enum { DEPTH_MAX = 64, CONNECTIONS_MAX = 20000, HEAD = 256, FIRST_READ = 4096, D
 /* Buckets of a latency: 64 for each power of two of tenths of microseconds, so at most 1.6% wide. */
 enum { SUB_BITS = 6, SUB = 1 << SUB_BITS, BUCKETS = 64 * SUB };
 
-struct peer {
+struct connection {
     int socket;
     bool wants_write;
     uint8_t *frame;
@@ -56,10 +56,10 @@ static struct {
     const char *frame, *pids;
 } option = {.connections = 1, .depth = 1, .seconds = 5, .error = -1, .offset = -1, .frames = 1, .sequence = -1};
 
-static struct { uint64_t answers, errors, bytes, longest; } count;
+static struct { uint64_t answers, errors, bytes, longest; } tally;
 static uint64_t bucket[BUCKETS];
 static size_t frame_size;
-static uint64_t next_offset;
+static uint64_t offset_due;
 static uint64_t interval, due_at; /* of an open loop, in nanoseconds; interval 0: a closed one */
 static int poller;
 
@@ -178,7 +178,7 @@ static double cpu_seconds(void) {
 }
 
 static void record(uint64_t nanoseconds) {
-    if (nanoseconds > count.longest) count.longest = nanoseconds;
+    if (nanoseconds > tally.longest) tally.longest = nanoseconds;
     uint64_t value = nanoseconds / 100;
     size_t at = value;
     if (value >= SUB) {
@@ -189,7 +189,7 @@ static void record(uint64_t nanoseconds) {
 }
 
 static double quantile(double share) {
-    uint64_t wanted = (uint64_t)((double)count.answers * share), seen = 0;
+    uint64_t wanted = (uint64_t)((double)tally.answers * share), seen = 0;
     for (size_t at = 0; at < BUCKETS; at++) {
         seen += bucket[at];
         if (seen <= wanted) continue;
@@ -197,86 +197,86 @@ static double quantile(double share) {
         double tenths = power == 0 ? (double)at : (double)((uint64_t)(SUB + within) << (power - 1));
         return tenths / 10;
     }
-    return (double)count.longest / 1000;
+    return (double)tally.longest / 1000;
 }
 
-static void watch(struct peer *peer, bool write) {
-    if (peer->wants_write == write) return;
-    struct epoll_event event = {.events = EPOLLIN | (write ? EPOLLOUT : 0), .data.ptr = peer};
-    if (epoll_ctl(poller, EPOLL_CTL_MOD, peer->socket, &event)) fail("epoll_ctl");
-    peer->wants_write = write;
+static void watch(struct connection *connection, bool write) {
+    if (connection->wants_write == write) return;
+    struct epoll_event event = {.events = EPOLLIN | (write ? EPOLLOUT : 0), .data.ptr = connection};
+    if (epoll_ctl(poller, EPOLL_CTL_MOD, connection->socket, &event)) fail("epoll_ctl");
+    connection->wants_write = write;
 }
 
 static bool is_due(void) {
     return !interval || now() >= due_at;
 }
 
-static void send_what_fits(struct peer *peer) {
-    while (peer->sent || (peer->begun - peer->answered < (unsigned)option.depth && is_due())) {
-        if (!peer->sent) {
+static void send_what_fits(struct connection *connection) {
+    while (connection->sent || (connection->begun - connection->answered < (unsigned)option.depth && is_due())) {
+        if (!connection->sent) {
             if (option.offset >= 0) {
-                uint64_t wire = __builtin_bswap64(next_offset);
-                memcpy(peer->frame + option.offset, &wire, sizeof wire);
-                next_offset += (uint64_t)option.step;
-                if (next_offset >= (uint64_t)option.end) next_offset = 0;
+                uint64_t wire = __builtin_bswap64(offset_due);
+                memcpy(connection->frame + option.offset, &wire, sizeof wire);
+                offset_due += (uint64_t)option.step;
+                if (offset_due >= (uint64_t)option.end) offset_due = 0;
             }
-            if (option.sequence >= 0) number_batch(peer->frame, peer->begun);
-            peer->began_at[peer->begun++ % DEPTH_MAX] = interval ? due_at : now();
+            if (option.sequence >= 0) number_batch(connection->frame, connection->begun);
+            connection->began_at[connection->begun++ % DEPTH_MAX] = interval ? due_at : now();
             due_at += interval;
         }
-        ssize_t done = send(peer->socket, peer->frame + peer->sent, frame_size - peer->sent, MSG_NOSIGNAL);
+        ssize_t done = send(connection->socket, connection->frame + connection->sent, frame_size - connection->sent, MSG_NOSIGNAL);
         if (done < 0) {
             if (errno != EAGAIN) fail("send");
             /* A frame whose very first byte did not fit counts as begun: its time runs. */
-            watch(peer, true);
-            if (!peer->sent) {
-                peer->begun--;
+            watch(connection, true);
+            if (!connection->sent) {
+                connection->begun--;
                 due_at -= interval;
             }
             return;
         }
-        peer->sent += (size_t)done;
-        if (peer->sent < frame_size) continue;
-        peer->sent = 0;
+        connection->sent += (size_t)done;
+        if (connection->sent < frame_size) continue;
+        connection->sent = 0;
     }
-    watch(peer, false);
+    watch(connection, false);
 }
 
-static void finish_answer(struct peer *peer) {
-    record(now() - peer->began_at[peer->answered++ % DEPTH_MAX]);
-    count.answers++;
+static void finish_answer(struct connection *connection) {
+    record(now() - connection->began_at[connection->answered++ % DEPTH_MAX]);
+    tally.answers++;
     if (option.error >= 0) {
         size_t at = (size_t)option.error;
-        if (peer->whole < at + 2 || peer->head[at] || peer->head[at + 1]) count.errors++;
+        if (connection->whole < at + 2 || connection->head[at] || connection->head[at + 1]) tally.errors++;
     }
-    peer->have = peer->whole = 0;
+    connection->have = connection->whole = 0;
 }
 
 /* Takes what was read into memory; returns what was not needed for the current answer. */
-static size_t take(struct peer *peer, const uint8_t *bytes, size_t size) {
-    size_t used = peer->whole ? peer->whole - peer->have : (peer->have < 4 ? 4 - peer->have : 0);
+static size_t take(struct connection *connection, const uint8_t *bytes, size_t size) {
+    size_t used = connection->whole ? connection->whole - connection->have : (connection->have < 4 ? 4 - connection->have : 0);
     if (used > size) used = size;
-    if (peer->have < HEAD) {
-        size_t room = HEAD - peer->have;
-        memcpy(peer->head + peer->have, bytes, used < room ? used : room);
+    if (connection->have < HEAD) {
+        size_t room = HEAD - connection->have;
+        memcpy(connection->head + connection->have, bytes, used < room ? used : room);
     }
-    peer->have += used;
-    if (!peer->whole && peer->have == 4) {
+    connection->have += used;
+    if (!connection->whole && connection->have == 4) {
         uint32_t length;
-        memcpy(&length, peer->head, 4);
-        peer->whole = 4 + (size_t)ntohl(length);
+        memcpy(&length, connection->head, 4);
+        connection->whole = 4 + (size_t)ntohl(length);
     }
-    if (peer->whole && peer->have == peer->whole) finish_answer(peer);
+    if (connection->whole && connection->have == connection->whole) finish_answer(connection);
     return size - used;
 }
 
-static void receive_what_is_there(struct peer *peer) {
+static void receive_what_is_there(struct connection *connection) {
     static uint8_t room[FIRST_READ];
     for (;;) {
-        size_t left = peer->whole ? peer->whole - peer->have : 0;
-        bool drop = peer->have >= HEAD && left > FIRST_READ;
+        size_t left = connection->whole ? connection->whole - connection->have : 0;
+        bool drop = connection->have >= HEAD && left > FIRST_READ;
         size_t asked = drop ? (left < DROP ? left : DROP) : sizeof room;
-        ssize_t got = recv(peer->socket, drop ? NULL : room, asked, drop ? MSG_TRUNC : 0);
+        ssize_t got = recv(connection->socket, drop ? NULL : room, asked, drop ? MSG_TRUNC : 0);
         if (got == 0) {
             fprintf(stderr, "the server closed a connection\n");
             exit(1);
@@ -285,48 +285,48 @@ static void receive_what_is_there(struct peer *peer) {
             if (errno == EAGAIN) return;
             fail("recv");
         }
-        count.bytes += (uint64_t)got;
+        tally.bytes += (uint64_t)got;
         if (drop) {
-            peer->have += (size_t)got;
-            if (peer->have == peer->whole) finish_answer(peer);
+            connection->have += (size_t)got;
+            if (connection->have == connection->whole) finish_answer(connection);
             continue;
         }
         const uint8_t *at = room;
         for (size_t size = (size_t)got; size;) {
-            size_t rest = take(peer, at, size);
+            size_t rest = take(connection, at, size);
             at += size - rest;
             size = rest;
         }
-        if ((size_t)got < asked && !(peer->whole && peer->whole > FIRST_READ)) return;
+        if ((size_t)got < asked && !(connection->whole && connection->whole > FIRST_READ)) return;
     }
 }
 
-static struct peer *connect_all(uint8_t *frame) {
-    struct peer *peers = calloc((size_t)option.connections, sizeof *peers);
+static struct connection *connect_all(uint8_t *frame) {
+    struct connection *peers = calloc((size_t)option.connections, sizeof *peers);
     if (!peers) fail("calloc");
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)option.port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     for (long i = 0; i < option.connections; i++) {
-        struct peer *peer = &peers[i];
+        struct connection *connection = &peers[i];
         int yes = 1;
-        peer->socket = socket(AF_INET, SOCK_STREAM, 0);
-        if (peer->socket < 0 || connect(peer->socket, (struct sockaddr *)&address, sizeof address)) fail("connect");
-        if (setsockopt(peer->socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes)) fail("TCP_NODELAY");
-        if (fcntl(peer->socket, F_SETFL, O_NONBLOCK)) fail("O_NONBLOCK");
-        peer->frame = frame + (size_t)(i % option.frames) * frame_size;
+        connection->socket = socket(AF_INET, SOCK_STREAM, 0);
+        if (connection->socket < 0 || connect(connection->socket, (struct sockaddr *)&address, sizeof address)) fail("connect");
+        if (setsockopt(connection->socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes)) fail("TCP_NODELAY");
+        if (fcntl(connection->socket, F_SETFL, O_NONBLOCK)) fail("O_NONBLOCK");
+        connection->frame = frame + (size_t)(i % option.frames) * frame_size;
         if (option.offset >= 0 || option.sequence >= 0) { /* each connection has an offset or a sequence of its own */
-            peer->frame = malloc(frame_size);
-            if (!peer->frame) fail("malloc");
-            memcpy(peer->frame, frame + (size_t)(i % option.frames) * frame_size, frame_size);
+            connection->frame = malloc(frame_size);
+            if (!connection->frame) fail("malloc");
+            memcpy(connection->frame, frame + (size_t)(i % option.frames) * frame_size, frame_size);
         }
-        struct epoll_event event = {.events = EPOLLIN, .data.ptr = peer};
-        if (epoll_ctl(poller, EPOLL_CTL_ADD, peer->socket, &event)) fail("epoll_ctl");
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
+        if (epoll_ctl(poller, EPOLL_CTL_ADD, connection->socket, &event)) fail("epoll_ctl");
     }
     return peers;
 }
 
 /* Begins what is due on connections that have room, each in its turn. Looks again soon, as nothing else will wake it. */
-static void begin_due(struct peer *peers) {
+static void begin_due(struct connection *peers) {
     static long next;
     for (long tried = 0; tried < option.connections && is_due(); tried++) {
         send_what_fits(&peers[next]);
@@ -336,15 +336,15 @@ static void begin_due(struct peer *peers) {
     if (!is_due()) nanosleep(&pause, NULL);
 }
 
-static void run_until(struct peer *peers, uint64_t deadline, uint64_t limit) {
+static void run_until(struct connection *peers, uint64_t deadline, uint64_t limit) {
     struct epoll_event events[EVENTS];
-    while (now() < deadline && (!limit || count.answers < limit)) {
+    while (now() < deadline && (!limit || tally.answers < limit)) {
         if (interval) begin_due(peers);
         int ready = epoll_wait(poller, events, EVENTS, interval ? 0 : 50);
         for (int i = 0; i < ready; i++) {
-            struct peer *peer = events[i].data.ptr;
-            if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) receive_what_is_there(peer);
-            send_what_fits(peer);
+            struct connection *connection = events[i].data.ptr;
+            if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) receive_what_is_there(connection);
+            send_what_fits(connection);
         }
     }
 }
@@ -361,15 +361,15 @@ int main(int words, char **word) {
     uint8_t *frame = read_frame();
     make_crc_table();
     poller = epoll_create1(0);
-    struct peer *peers = connect_all(frame);
+    struct connection *peers = connect_all(frame);
     if (option.rate > 0) {
         interval = 1000000000u / (uint64_t)option.rate;
         due_at = now();
     }
     for (long i = 0; i < option.connections; i++) send_what_fits(&peers[i]);
     run_until(peers, now() + (uint64_t)(option.warm * 1e9), 0);
-    uint64_t warm_errors = count.errors;
-    memset(&count, 0, sizeof count);
+    uint64_t warm_errors = tally.errors;
+    memset(&tally, 0, sizeof tally);
     memset(bucket, 0, sizeof bucket);
     double server = cpu_seconds(), client = own_cpu();
     uint64_t began = now();
@@ -379,8 +379,8 @@ int main(int words, char **word) {
     client = own_cpu() - client;
     printf("{\"requests\": %llu, \"seconds\": %.6f, \"errors\": %llu, \"frame_bytes\": %zu, \"answer_bytes\": %llu, "
            "\"p50\": %.1f, \"p99\": %.1f, \"p999\": %.1f, \"longest\": %.1f, \"server_cpu\": %.3f, \"client_cpu\": %.3f}\n",
-           (unsigned long long)count.answers, seconds, (unsigned long long)(count.errors + warm_errors), frame_size,
-           (unsigned long long)count.bytes, quantile(0.5), quantile(0.99), quantile(0.999),
-           (double)count.longest / 1000, server, client);
+           (unsigned long long)tally.answers, seconds, (unsigned long long)(tally.errors + warm_errors), frame_size,
+           (unsigned long long)tally.bytes, quantile(0.5), quantile(0.99), quantile(0.999),
+           (double)tally.longest / 1000, server, client);
     return 0;
 }
