@@ -87,7 +87,7 @@ def test_two_producers_with_one_id_at_the_same_moment(asked: Broker) -> None:
 
 
 def test_an_id_of_65_000_characters_is_no_string_of_the_protocol(asked: Broker) -> None:
-    """The connection ends with it, and the others go on. Versions that are not flexible have no room for its length."""
+    """The connection ends with it, and the others go on. Older versions have no room for its length."""
     compact = 65_000 + 1
     size = bytes([compact & 0x7F | 0x80, compact >> 7 & 0x7F | 0x80, compact >> 14])
     head = struct.pack(">hhih", 22, 5, 1, 4) + b"test\0"

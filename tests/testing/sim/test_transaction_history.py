@@ -20,12 +20,12 @@ A, B, C = b"a", b"b", b"c"
 def history(outcome: Outcome) -> tuple[TransactionHistory, SentTransaction]:
     """A transaction with a value in each of two partitions; and one that is committed."""
     made = TransactionHistory(Trace(Timeline()))
-    one = made.begin("one")
+    one = made.begin("one", "a")
     made.send(one, HERE, [A])
     made.send(one, THERE, [B])
     if outcome is not Outcome.OPEN:
         made.becomes(one, outcome)
-    other = made.begin("other")
+    other = made.begin("other", "b")
     made.send(other, HERE, [C])
     made.becomes(other, Outcome.COMMITTED)
     return made, one

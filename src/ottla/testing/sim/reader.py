@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.protocol.generated.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.protocol.message import Message
 from ottla.records.batch import LOG_OVERHEAD, batch_size, iterate
 from ottla.records.record import decode_batch
 from ottla.testing.sim.history import History, HistoryFault, Row
 from ottla.testing.sim.producer import Routes
-from ottla.testing.sim.routing import MOVED
+from ottla.testing.sim.routing import MOVED, ClusterClient
 from ottla.testing.sim.transaction_history import TransactionHistory
 from ottla.testing.sim.wire import Unreachable
 
 _READ_COMMITTED: Final = 1
+
+#: Between two reads of a consumer that leaves what it reads to gather.
+_SELDOM_S: Final = 2.0
+
+#: One request of one broker.
+Ask = Callable[[Message, int], Awaitable[Any]]
 
 
 class ReadFault(Exception):
@@ -78,9 +86,18 @@ class CommittedRows(NamedTuple):
 
 
 async def fetch_committed(
-    client: Routes, tp: TopicPartition, offset: int, *, wait_ms: int = 0, bytes_max: int = 1 << 20
+    client: Routes,
+    tp: TopicPartition,
+    offset: int,
+    *,
+    wait_ms: int = 0,
+    bytes_max: int = 1 << 20,
+    ask: Ask | None = None,
 ) -> CommittedRows:
-    """As a read_committed consumer, which leaves out by itself what was aborted. Raises Unreachable and ReadFault."""
+    """As a read_committed consumer, which leaves out by itself what was aborted. Raises Unreachable and ReadFault.
+
+    The leader is asked, unless `ask` asks another replica.
+    """
     await client.leader_of(tp)
     asked = FetchPartition(
         partition=tp.partition,
@@ -95,7 +112,8 @@ async def fetch_committed(
         isolation_level=_READ_COMMITTED,
         topics=[FetchTopic(topic=tp.topic, partitions=[asked])],
     )
-    partition = (await client.ask_leader(tp, request, 12)).responses[0].partitions[0]
+    answer: Any = await (client.ask_leader(tp, request, 12) if ask is None else ask(request, 12))
+    partition = answer.responses[0].partitions[0]
     if partition.error_code != ErrorCode.NONE:
         raise _refused(client, tp, ErrorCode(partition.error_code))
     aborted = sorted((each.first_offset, each.producer_id) for each in partition.aborted_transactions or ())
@@ -123,21 +141,31 @@ def _committed_rows(data: bytes, offset: int, aborted: list[tuple[int, int]]) ->
     return rows, next_offset
 
 
-async def follow_committed(client: Routes, tp: TopicPartition, history: TransactionHistory) -> None:
-    """A consumer of what is committed that never stops."""
+async def follow_committed(
+    client: ClusterClient, tp: TopicPartition, history: TransactionHistory, *, of_followers: bool = False
+) -> None:
+    """A consumer of what is committed that never stops.
+
+    One `of_followers` has them in its rack (KIP-392), and reads now and then: what it finds are several transactions.
+    """
     offset = 0
     while True:
+        if of_followers:
+            await asyncio.sleep(_SELDOM_S)
+        began = history.now()
         try:
-            found = await fetch_committed(client, tp, offset, wait_ms=500)
+            ask = (await client.follower_of(tp)).ask if of_followers else None
+            found = await fetch_committed(client, tp, offset, wait_ms=500, ask=ask)
         except Unreachable:
             await asyncio.sleep(0.1)
             continue
         except ReadFault as fault:
-            if fault.error == ErrorCode.OFFSET_OUT_OF_RANGE:
+            # A follower may not have come so far yet.
+            if fault.error == ErrorCode.OFFSET_OUT_OF_RANGE and not of_followers:
                 raise HistoryFault(f"{tp}: offset {offset} follows what was seen and is out of range") from fault
             await asyncio.sleep(0.1)
             continue
-        history.see(tp, found.rows)
+        history.read(client.name, began, tp, offset, found.next_offset, found.rows)
         offset = found.next_offset
 
 

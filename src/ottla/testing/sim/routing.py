@@ -95,6 +95,14 @@ class ClusterClient:
                 raise Unreachable(f"nobody leads {tp}")
         return leader
 
+    async def follower_of(self, tp: TopicPartition) -> Client:
+        """Any broker that does not lead it: each has a replica, or says that it has none. Raises Unreachable."""
+        leader = await self.leader_of(tp)
+        others = sorted(self._addresses.keys() - {leader})
+        if not others:
+            raise Unreachable(f"nobody follows {tp}")
+        return self.broker(self._random.choice(others))
+
     def broker(self, broker: int) -> Client:
         """Raises Unreachable where it is unknown."""
         address = self._addresses.get(broker)

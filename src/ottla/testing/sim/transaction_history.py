@@ -9,6 +9,7 @@ committed or not; every other one's outcome is known. These promises are named w
     FencedProducersWriteNothing no request of a producer is taken that was sent when a later one had its epoch
     PendingOffsetsWait          nobody is answered with a position of a transaction that is open
     EveryTransactionEnds        after the healing, within its time-out
+    NoCycle                     one order explains all that was done and seen (`transaction_order.py`)
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ottla.model import TopicPartition
 from ottla.testing.sim.history import HistoryFault, Row
 from ottla.testing.sim.invariants import InvariantBroken
 from ottla.testing.sim.trace import Trace
+from ottla.testing.sim.transaction_order import Operation, cycle_in
 
 NO_ABORTED_READ: Final = "NoAbortedRead"
 ALL_OR_NOTHING: Final = "AllOrNothing"
@@ -30,6 +32,7 @@ NOTHING_TWICE: Final = "NothingTwice"
 FENCED_WRITE_NOTHING: Final = "FencedProducersWriteNothing"
 PENDING_OFFSETS_WAIT: Final = "PendingOffsetsWait"
 EVERY_TRANSACTION_ENDS: Final = "EveryTransactionEnds"
+NO_CYCLE: Final = "NoCycle"
 
 
 class Outcome(Enum):
@@ -47,6 +50,12 @@ _MAY_BE_SEEN: Final = frozenset({Outcome.IN_DOUBT, Outcome.COMMITTED})
 @dataclass(slots=True, eq=False)
 class SentTransaction:
     name: str
+    #: Of its client, and of whoever this will be after its death.
+    process: str
+    #: By the history's count.
+    began: int
+    #: When its end was answered.
+    ended: int | None = None
     outcome: Outcome = Outcome.OPEN
     values: dict[TopicPartition, list[bytes]] = field(default_factory=dict)
     #: Of a group: where it goes on once this is committed.
@@ -61,6 +70,9 @@ class TransactionHistory:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self.transactions: list[SentTransaction] = []
+        #: What readers were shown and told, each time that it was anything.
+        self._reads: list[Operation] = []
+        self._moment = 0
         self._by_value: dict[bytes, SentTransaction] = {}
         #: What readers saw on the way, by its offset.
         self.seen: dict[TopicPartition, dict[int, bytes]] = {}
@@ -69,8 +81,13 @@ class TransactionHistory:
 
     # What clients do
 
-    def begin(self, name: str) -> SentTransaction:
-        begun = SentTransaction(name)
+    def now(self) -> int:
+        """Each moment is another one."""
+        self._moment += 1
+        return self._moment
+
+    def begin(self, name: str, process: str) -> SentTransaction:
+        begun = SentTransaction(name, process, self.now())
         self.transactions.append(begun)
         return begun
 
@@ -85,6 +102,8 @@ class TransactionHistory:
     def becomes(self, transaction: SentTransaction, outcome: Outcome) -> None:
         self._trace.say("transaction", f"{transaction.name} is {outcome.value}")
         transaction.outcome = outcome
+        if outcome is Outcome.COMMITTED:
+            transaction.ended = self.now()
         if outcome not in _MAY_BE_SEEN:
             self._check_unseen(transaction)
 
@@ -115,6 +134,19 @@ class TransactionHistory:
             if seen.setdefault(offset, value) != value:
                 raise HistoryFault(f"{tp}: offset {offset} was {seen[offset]!r} and is {value!r}")
 
+    def read(self, process: str, began: int, tp: TopicPartition, first: int, behind: int, rows: Sequence[Row]) -> None:
+        """`process` asked in the moment `began` for what is committed, and was given all from `first` to `behind`."""
+        self.see(tp, rows)
+        if behind > first:
+            shown = frozenset(offset for offset, _ in rows)
+            name = f"{process} reads {tp} from {first} to {behind}"
+            self._reads.append(Operation(name, process, began, self.now(), through={tp: (first, behind, shown)}))
+
+    def tell(self, process: str, began: int, positions: Mapping[TopicPartition, int]) -> None:
+        """The same for a group's positions, of which none is of an open transaction."""
+        name = f"{process} is told {', '.join(f'{tp}: {position}' for tp, position in sorted(positions.items()))}"
+        self._reads.append(Operation(name, process, began, self.now(), told=dict(positions)))
+
     def _of(self, tp: TopicPartition, value: bytes) -> SentTransaction:
         transaction = self._by_value.get(value)
         if transaction is None or value not in transaction.values.get(tp, ()):
@@ -140,6 +172,19 @@ class TransactionHistory:
             if any(there) != all(there) or (each.outcome is Outcome.COMMITTED and not all(there)):
                 what = f"{each.name}, which is {each.outcome.value}: {sum(there)} of {len(there)} records are there"
                 broken(ALL_OR_NOTHING, what)
+
+    def check_order(self) -> None:
+        """After `check`: of each transaction it is known then whether it was committed, and where its records are."""
+        written: dict[SentTransaction, dict[TopicPartition, list[int]]] = {}
+        for tp, rows in self.seen.items():
+            for offset, value in rows.items():
+                written.setdefault(self._by_value[value], {}).setdefault(tp, []).append(offset)
+        committed = [
+            Operation(each.name, each.process, each.began, each.ended, written=places, positions=each.positions)
+            for each, places in written.items()
+        ]
+        if cycle := cycle_in(committed, self._reads):
+            broken(NO_CYCLE, cycle)
 
     def is_there(self, transaction: SentTransaction) -> bool:
         """Whether it was committed, after `check`: those that have not written anything do not count."""

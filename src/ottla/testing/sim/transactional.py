@@ -127,7 +127,8 @@ class TransactionalClient:
     def separate(self) -> None:
         """Of a copy: what changes in it from now on is its own."""
         self._coordinators, self._sequences, self._added = {}, dict(self._sequences), set(self._added)
-        self.transaction = self._history.begin(f"{self.id} after its end")
+        name = f"{self.id} after its end"
+        self.transaction = self._history.begin(name, name)
         self._history.lost(self.transaction)
 
     # Lives
@@ -153,7 +154,7 @@ class TransactionalClient:
     # Transactions
 
     def begin(self, name: str) -> SentTransaction:
-        self.transaction = self._history.begin(f"{self.id}:{name}")
+        self.transaction = self._history.begin(f"{self.id}:{name}", self.id)
         self._added.clear()
         return self.transaction
 

@@ -50,6 +50,8 @@ def properties(replication_factor: int, min_insync_replicas: int) -> Mapping[str
         "transaction.state.log.replication.factor": str(replication_factor),
         "transaction.state.log.min.isr": str(min_insync_replicas),
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+        # Followers serve consumers.
+        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     }
 
 
@@ -135,10 +137,12 @@ class TransactionalLoad:
         return [*(feeder.run() for feeder in self.feeders), self.loop.run(), self._move()]
 
     def endless(self) -> list[Coroutine[Any, Any, None]]:
-        return [
+        leaders = [
             follow_committed(self._cluster.client(f"committed{tp.topic}{tp.partition}"), tp, self.history)
             for tp in (self.inputs[0], self.outputs[0])
         ]
+        client = self._cluster.client("committed at followers")
+        return [*leaders, follow_committed(client, self.inputs[1], self.history, of_followers=True)]
 
     def hurry(self) -> None:
         for feeder in self.feeders:
@@ -178,6 +182,7 @@ class TransactionalLoad:
         found = {tp: await patiently(partial(read_all_committed, reader, tp)) for tp in [*self.inputs, *self.outputs]}
         self.history.check(found)
         self.loop.check({tp: found[tp] for tp in self.inputs}, await patiently(self.loop.committed))
+        self.history.check_order()
 
     @property
     def topics(self) -> set[str]:

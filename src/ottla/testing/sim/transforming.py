@@ -95,7 +95,9 @@ class TransformLoop:
         """Whether all is done."""
         found: dict[TopicPartition, CommittedRows] = {}
         for tp in self._inputs:
-            found[tp] = await fetch_committed(self._client, tp, self._positions[tp], bytes_max=_BYTES_MAX)
+            began, first = self._history.now(), self._positions[tp]
+            read = found[tp] = await fetch_committed(self._client, tp, first, bytes_max=_BYTES_MAX)
+            self._history.read(self._producer.id, began, tp, first, read.next_offset, read.rows)
         ahead = {tp: read.next_offset for tp, read in found.items() if read.next_offset > self._positions[tp]}
         if not any(read.rows for read in found.values()):
             self._positions.update(ahead)
@@ -132,7 +134,10 @@ class TransformLoop:
 
     async def committed(self) -> Positions:
         """Raises Unreachable and GroupRefusal, also while some are of an open transaction."""
-        return {tp: max(0, found) for tp, found in (await self._fetch(require_stable=True)).items()}
+        began = self._history.now()
+        positions = {tp: max(0, found) for tp, found in (await self._fetch(require_stable=True)).items()}
+        self._history.tell(self._producer.id, began, positions)
+        return positions
 
     async def _fetch(self, *, require_stable: bool) -> Positions:
         """-1 where there is none."""

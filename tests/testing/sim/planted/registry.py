@@ -126,6 +126,7 @@ PLANTED: Final = (
     ),
     Planted(transactions.aborts_across_segments_missed, "transactions", _one("NoAbortedRead"), 2),
     Planted(transactions.aborts_never_listed, "transactions", _one("NoAbortedRead"), 1),
+    Planted(transactions.open_ones_called_aborted, "transactions", _one("NoCycle"), 3),
     Planted(transactions.pending_offsets_seen_early, "transactions", _one("PendingOffsetsWait"), 1),
     Planted(transactions.committed_offsets_forgotten, "transactions", frozenset({"AllOrNothing", "NothingTwice"}), 3),
     Planted(transactions.markers_sent_once, "transactions", _one("EveryTransactionEnds"), 7),

@@ -8,8 +8,10 @@ import pytest
 
 from ottla.coordinators.caller import Now
 from ottla.groups.offsets.store import OffsetStore
+from ottla.handlers.fetch.reading import FetchReader, PartitionRead
 from ottla.handlers.produce import appends
 from ottla.model import ErrorCode
+from ottla.replication.follower import Follower
 from ottla.replication.leader import Leader
 from ottla.storage.log.producers.producer_state import ProducerStates
 from ottla.storage.log.segment import Segment
@@ -138,6 +140,19 @@ def aborts_across_segments_missed(patch: Patch) -> None:
 
 def aborts_never_listed(patch: Patch) -> None:
     patch.setattr(Segment, "may_have_aborted", property(lambda _: False))
+
+
+def open_ones_called_aborted(patch: Patch) -> None:
+    """Followers name what is open among what was aborted: its readers leave out what those producers had committed."""
+    read = FetchReader._read
+
+    def with_open(reader: FetchReader, found: PartitionRead, replica: Any, *limits: Any, **options: Any) -> None:
+        read(reader, found, replica, *limits, **options)
+        if found.aborted is not None and isinstance(replica, Follower):
+            begun = [(producer, found.asked.fetch_offset) for producer in replica.log.producers._open]
+            found.aborted = [*found.aborted, *begun]
+
+    patch.setattr(FetchReader, "_read", with_open)
 
 
 # Offsets
