@@ -34,6 +34,7 @@ from bench.spark_reading import constant_batches
 from bench.spark_setup import MASTER, PARTITIONS, settings
 from bench.wire import create_topic, delete_topic
 from ottla.arrow.schema import DEFAULT_COLUMNS
+from ottla.pipeline.flows import SLOW_START, STARTS_MAX
 from ottla.spark.source.columns import spark_schema
 
 ROWS = 40_000
@@ -130,7 +131,7 @@ class SparkMicroBatch:
                 create_topic(running.port, READ, PARTITIONS)
                 asyncio.run(fill(running, READ, ROWS * (WARM + COUNTED + 1)))
                 filled.add(kind)
-            figures = {way: self._taken(context, spark, running, way) for way in WAYS}
+            figures = {way: self._started(context, spark, running, way) for way in WAYS}
             for sink in ("noop", "sink"):
                 figures[f"{sink} more"] = figures[f"ottla {sink}"] - figures[f"constant {sink}"]
             return figures
@@ -143,6 +144,17 @@ class SparkMicroBatch:
             for kind in filled:
                 delete_topic(context.shared(kind).port, READ)
         return results
+
+    def _started(self, context: Context, spark: Any, running: Running, way: str) -> float:
+        """Again where Spark gave its Python too little time to start, as on a machine with other work."""
+        for left in reversed(range(STARTS_MAX)):
+            try:
+                return self._taken(context, spark, running, way)
+            except RuntimeError as failed:
+                if SLOW_START not in str(failed) or not left:
+                    raise
+                context.tell(f"  {way}: {SLOW_START}; once more")
+        raise AssertionError("the last time it is raised")
 
     def _taken(self, context: Context, spark: Any, running: Running, way: str) -> float:
         """The median of the batches that count, in ms."""

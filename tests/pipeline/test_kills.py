@@ -12,14 +12,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.conftest import REPOSITORY
 from tests.pipeline.conftest import Pipeline
 from tests.spark.conftest import needs_java
-from tests.spark.processes import descendants, end_all, python_workers
-from tests.spark.standalone import SPECULATION, ran_twice, standalone
+from tests.spark.processes import end_all
+from tests.spark.standalone import SPECULATION, executors, ran_twice, standalone, workers_of_python
 
 from ottla.pipeline.tables.log import TableLog
 
@@ -180,23 +181,24 @@ def test_drivers_and_executors_of_a_cluster_are_killed_with_speculation(pipeline
     events.mkdir()
     with standalone(tmp_path, workers=2) as (master, machines):
         rounds.on(master, {**SPECULATION, "spark.eventLog.dir": events.as_uri()})
-
-        def executors() -> list[int]:
-            return [one for machine in machines for one in descendants(machine)[:1]]
-
-        def workers() -> list[int]:
-            return [one for machine in machines for one in python_workers(machine)]
-
+        victims = (executors, workers_of_python, nobody)
         try:
             for number in range(ROUNDS):
-                others: Callable[[], list[int]] = chance.choice((executors, workers, list))
-                died = rounds.kill(after=chance.randrange(1, 6), seconds=chance.random(), others=others)
+                others: Callable[[list[int]], list[int]] = chance.choice(victims)
+                died = rounds.kill(
+                    after=chance.randrange(1, 6), seconds=chance.random(), others=partial(others, machines)
+                )
                 print(f"round {number}: {died} ({others.__name__}), {rounds.versions()} versions")
             rounds.to_the_end()
         finally:
             rounds.end()
     rounds.check()
     assert ran_twice(events)
+
+
+def nobody(_: list[int]) -> list[int]:
+    """But the driver."""
+    return []
 
 
 def seeded() -> random.Random:

@@ -35,8 +35,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     from ottla.spark import OttlaDataSource
+    from ottla.spark.workers import worker_python
 
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"], os.environ["PYSPARK_DRIVER_PYTHON"] = worker_python(os.environ), sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     folder = tmp_path_factory.mktemp("spark")
     settings = {

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
-from tests.spark.processes import end_all
+from tests.spark.processes import descendants, end_all, python_workers
 from tools.server_process import HOST, free_port
 
 #: For a driver: a task that is slower than others runs a second time, on the other machine's executor.
@@ -35,6 +35,15 @@ _LOOK_SECONDS = 0.1
 def ran_twice(events: Path) -> bool:
     """Whether a driver with these events has run a task a second time."""
     return any('"Speculative":true' in file.read_text() for file in events.rglob("*") if file.is_file())
+
+
+def executors(machines: list[int]) -> list[int]:
+    """Each machine's, which its worker has started."""
+    return [one for machine in machines for one in descendants(machine)[:1]]
+
+
+def workers_of_python(machines: list[int]) -> list[int]:
+    return [one for machine in machines for one in python_workers(machine)]
 
 
 @contextmanager

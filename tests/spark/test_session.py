@@ -13,6 +13,7 @@ from tests.spark.conftest import needs_java
 from tests.spark.sink.conftest import Read, read
 
 from ottla.spark.driver import _defaults
+from ottla.spark.workers import worker_python
 from ottla.testing.in_process import InProcessBroker
 
 __all__ = ["read"]
@@ -47,7 +48,16 @@ def test_a_driver_in_one_process_talks_to_nobody_else(monkeypatch: pytest.Monkey
     monkeypatch.setattr("ottla.spark.driver.java_home", lambda _: None)
     config = _defaults({"spark.master": "local[2]"})
     assert {config[name] for name in ("spark.driver.host", "spark.driver.bindAddress")} == {"127.0.0.1"}
-    assert (os.environ["PYSPARK_PYTHON"], os.environ["SPARK_LOCAL_IP"]) == (sys.executable, "127.0.0.1")
+    assert (os.environ["PYSPARK_PYTHON"], os.environ["SPARK_LOCAL_IP"]) == (worker_python(os.environ), "127.0.0.1")
+
+
+def test_workers_of_a_cluster_are_another_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_PYTHON"):
+        monkeypatch.setenv(name, "")  # as it was, afterwards
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("ottla.spark.driver.java_home", lambda _: None)
+    _defaults({"spark.master": "spark://master:7077"})
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
 
 
 @needs_java
@@ -69,7 +79,7 @@ def test_a_session_of_its_own(ottla_broker: InProcessBroker, topic: str, read: R
     assert done.returncode == 0, done.stderr[-4000:]
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["same"]
-    assert told["python"] == sys.executable
+    assert told["python"] == worker_python(os.environ)
     assert told["config"] == ["true", "50000", "3", "a test"]
     assert "127.0.0.1" in told["web"] or "localhost" in told["web"]
     assert told["listening"], "the driver listens somewhere"

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ottla.spark.datasource import OttlaDataSource
 from ottla.spark.java import java_home
+from ottla.spark.workers import worker_python
 
 _LOOPBACK: Final = "127.0.0.1"
 
@@ -56,7 +57,8 @@ def session(
 
 def _defaults(given: Mapping[str, str]) -> dict[str, str]:
     """What is set for a driver that starts now, in this process's environment too."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    is_local = given.get("spark.master", "local").startswith("local") and "PYSPARK_GATEWAY_PORT" not in os.environ
+    os.environ.setdefault("PYSPARK_PYTHON", worker_python(os.environ) if is_local else sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started Java, and has said which master
         return dict(_CONFIG)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -9,14 +10,15 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.spark.conftest import needs_java
-from tests.spark.processes import descendants, end_all, python_workers
+from tests.spark.processes import end_all, python_workers
 from tests.spark.sink.conftest import Read
-from tests.spark.standalone import SPECULATION, ran_twice, standalone
+from tests.spark.standalone import SPECULATION, executors, ran_twice, standalone, workers_of_python
 
 from ottla.client import sync
 from ottla.spark.sink.entries import LEDGER_TOPIC
@@ -27,34 +29,44 @@ pytestmark = [needs_java, pytest.mark.xdist_group("spark"), pytest.mark.ottla_to
 ROWS = 1500
 #: One that fails is tried again: the death of a worker need not be the driver's.
 MASTER = "local[2,4]"
+ROUNDS = int(os.environ.get("OTTLA_SPARK_KILL_ROUNDS", "20"))
+FILES_A_ROUND = 2
 #: A driver that shows nothing for so long hangs.
 SECONDS_MAX = 900.0
 
 
 class Rounds:
-    """One query, started again after each kill."""
+    """One query over files, started again after each kill."""
 
     def __init__(self, broker: InProcessBroker, topic: str, folder: Path, read: Read, files: int) -> None:
         self._read = read
         self._topic = topic
         self._bootstrap = broker.bootstrap
         self._log = folder / "driver.txt"
-        self.lines = [f"{number} {row}" for number in range(files) for row in range(ROWS)]
-        inputs = folder / "files"
-        inputs.mkdir()
-        for number in range(files):
-            file = inputs / f"{number}.txt"
-            file.write_text("".join(f"{line}\n" for line in self.lines[number * ROWS : (number + 1) * ROWS]))
-            os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+        self.lines: list[str] = []
+        self._inputs = folder / "files"
+        self._inputs.mkdir()
+        self._files = 0
+        self.add(files)
         self._given: dict[str, Any] = {
             "bootstrap": broker.bootstrap,
             "topic": topic,
-            "files": str(inputs),
+            "files": str(self._inputs),
             "checkpoint": str(folder / "checkpoint"),
             "master": MASTER,
             "expression": "value",
             "config": {"spark.local.dir": str(folder / "local"), "spark.sql.shuffle.partitions": 2},
         }
+
+    def add(self, files: int) -> None:
+        """So many more micro-batches to come."""
+        for number in range(self._files, self._files + files):
+            lines = [f"{number} {row}" for row in range(ROWS)]
+            file = self._inputs / f"{number}.txt"
+            file.write_text("".join(f"{line}\n" for line in lines))
+            os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+            self.lines += lines
+        self._files += files
 
     def on(self, master: str, expression: str, config: dict[str, str]) -> None:
         """Elsewhere than in one process."""
@@ -95,14 +107,21 @@ class Rounds:
         entries = [one.value for one in self._read(LEDGER_TOPIC) if one.key == self._topic.encode()]
         return json.loads(entries[-1] or b"")["batch"] if entries else -1
 
-    def killed(self, after: int, *, driver: bool) -> tuple[int, Counter[str]]:
-        """A run that is killed once so many records more are there; what is finished then, and what the topic has."""
+    def killed(self, after: int, victims: Callable[[int], list[int]]) -> tuple[int, Counter[str]]:
+        """A run in which one of the victims is killed, once so many records more are there: the driver, whose pid the
+        victims are asked for by, or another, without which the run goes on to its end. What is finished then, and what
+        the topic has.
+        """
         process = self.start()
         try:
             self.wait_for(after, process)
-            if not driver:
-                for worker in random.sample(workers := python_workers(process.pid), min(1, len(workers))):
-                    os.kill(worker, 9)
+            found = victims(process.pid)
+            victim = random.choice(found) if found else process.pid
+            if victim == process.pid:
+                end_all(process.pid)
+            else:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(victim, 9)
                 process.wait(SECONDS_MAX)
         finally:
             end_all(process.pid)
@@ -125,11 +144,34 @@ class Rounds:
                 assert found[line] == counts[line], line
 
 
+def the_driver(pid: int) -> list[int]:
+    return [pid]
+
+
+def seeded() -> random.Random:
+    seed = int(os.environ.get("OTTLA_SEED", "0")) or random.randrange(2**31)
+    print(f"seed {seed}")
+    return random.Random(seed)
+
+
+def some_rounds(rounds: Rounds, chance: random.Random, victims: Sequence[Callable[[int], list[int]]]) -> None:
+    """Each has new micro-batches, so that something is under way whenever somebody dies."""
+    kills = []
+    for number in range(ROUNDS):
+        rounds.add(FILES_A_ROUND)
+        chosen = chance.choice(victims)
+        kills.append(rounds.killed(chance.randrange(FILES_A_ROUND * ROWS), chosen))
+        print(f"round {number}: {chosen.__name__}, batch {kills[-1][0]} is finished")
+    rounds.to_the_end()
+    rounds.check(kills)
+    assert rounds.finished() == ROUNDS * FILES_A_ROUND - 1
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_driver_is_killed(ottla_broker: InProcessBroker, topic: str, tmp_path: Path, read: Read) -> None:
     rounds = Rounds(ottla_broker, topic, tmp_path, read, files=3)
-    kills = [rounds.killed(ROWS + ROWS // 3, driver=True)]
+    kills = [rounds.killed(ROWS + ROWS // 3, the_driver)]
     rounds.to_the_end()
     rounds.check(kills)
 
@@ -137,13 +179,28 @@ def test_a_driver_is_killed(ottla_broker: InProcessBroker, topic: str, tmp_path:
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_drivers_and_workers_are_killed(ottla_broker: InProcessBroker, topic: str, tmp_path: Path, read: Read) -> None:
-    seed = int(os.environ.get("OTTLA_SEED", "0")) or random.randrange(2**31)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
-    rounds = Rounds(ottla_broker, topic, tmp_path, read, files=40)
-    kills = [rounds.killed(chance.randrange(3 * ROWS), driver=bool(chance.randrange(2))) for _ in range(20)]
-    rounds.to_the_end()
-    rounds.check(kills)
+    rounds = Rounds(ottla_broker, topic, tmp_path, read, files=0)
+    some_rounds(rounds, seeded(), (the_driver, python_workers))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_drivers_and_executors_are_killed_with_speculation(
+    ottla_broker: InProcessBroker, topic: str, tmp_path: Path, read: Read
+) -> None:
+    rounds = Rounds(ottla_broker, topic, tmp_path, read, files=0)
+    events = tmp_path / "events"
+    events.mkdir()
+    with standalone(tmp_path, workers=2) as (master, machines):
+        rounds.on(master, "value", {**SPECULATION, "spark.eventLog.dir": events.as_uri()})
+
+        def an_executor(_: int) -> list[int]:
+            return executors(machines)
+
+        def a_worker(_: int) -> list[int]:
+            return workers_of_python(machines)
+
+        some_rounds(rounds, seeded(), (the_driver, an_executor, a_worker))
 
 
 @pytest.mark.slow
@@ -166,7 +223,7 @@ def test_executors_of_a_cluster_with_speculation(
         process = rounds.start()
         try:
             rounds.wait_for(3 * ROWS, process)
-            for executor in descendants(machines[0])[:1]:
+            for executor in executors(machines[:1]):
                 os.kill(executor, 9)
             assert process.wait(SECONDS_MAX) == 0, rounds.log()
         finally:

@@ -17,11 +17,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import ottla.spark
+from ottla.spark.workers import worker_python
 
 
 def main(bootstrap: str, topic: str, folder: str, everything: bool, master: str, config: dict[str, str]) -> None:
     records = config.pop("records", "40")
-    os.environ["PYSPARK_PYTHON"], os.environ["SPARK_LOCAL_IP"] = sys.executable, "127.0.0.1"
+    python = worker_python(os.environ) if master.startswith("local") else sys.executable
+    os.environ["PYSPARK_PYTHON"], os.environ["SPARK_LOCAL_IP"] = python, "127.0.0.1"
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false").config(map=config)
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     spark = builder.config("spark.local.dir", f"{folder}/local").getOrCreate()

@@ -25,9 +25,15 @@ SECONDS_MAX = 1800
 
 def driver(bootstrap: str, topic: str, folder: Path, *more: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.spark.source.killed_driver", bootstrap, topic, str(folder), *more]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=REPOSITORY, start_new_session=True
-    )
+    with (folder / "driver.txt").open("ab") as errors:
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=REPOSITORY, start_new_session=True
+        )
+
+
+def numbers(folder: Path) -> list[int]:
+    """What the batches of a driver had."""
+    return [int(line) for file in folder.glob("*.numbers") for line in file.read_text().splitlines()]
 
 
 @pytest.mark.timeout(SECONDS_MAX)
@@ -52,8 +58,7 @@ def test_every_record_once_when_drivers_are_killed(
     last = driver(broker.bootstrap, topic, tmp_path, "all")
     out, _ = last.communicate()
     assert last.returncode == 0, out
-    found = [int(line) for file in tmp_path.glob("*.numbers") for line in file.read_text().splitlines()]
-    assert sorted(found) == list(range(written)), f"seed {seed}"
+    assert sorted(numbers(tmp_path)) == list(range(written)), f"seed {seed}"
     with Admin(bootstrap_servers=broker.bootstrap) as admin:
         committed = admin.list_group_offsets(f"group-of-{topic}")
     assert sum(one.offset for one in committed.values()) <= written
