@@ -114,8 +114,8 @@ class Wide(Attack):
 
     name = "wide-transactions"
     sends = f"{WIDE} clients, each with a transaction of {PARTITIONS - 1:,} partitions, add one more and end it at once"
-    #: What a transaction holds in memory is documented.
-    bound = Bound(memory_mb=256)
+    #: A crowd waits for the sum of what it asks; and what a transaction holds in memory is documented.
+    bound = Bound(stall_ms=150, memory_mb=256)
     seconds_max = 300.0
 
     def prepare(self, victim: Victim) -> None:
