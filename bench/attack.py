@@ -43,6 +43,7 @@ from bench.attacks import (  # noqa: E402
     names,
     partitions,
     scrapes,
+    transactions,
 )
 from bench.attacks.attack import MB, Attack, Outcome, Victim, in_words  # noqa: E402
 from bench.attacks.probe import Probe, Waits  # noqa: E402
@@ -62,7 +63,7 @@ def every_attack() -> list[Attack]:
     """In the order of the table."""
     kinds = (
         *(baseline, connections, crowds, long_answers, names, groups, partitions),
-        *(fetches, batches, bombs, scrapes, arrays),
+        *(fetches, batches, bombs, scrapes, transactions, arrays),
     )
     return [attack for kind in kinds for attack in kind.attacks()]
 

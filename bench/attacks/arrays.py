@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from bench.attacks.attack import MB, Attack, Bound, Outcome, Victim
 from bench.attacks.groups import prepare_group
-from bench.attacks.long_frames import KNOWN_PARTITIONS, KNOWN_TEXTS, Filling, LongArray, long_arrays
+from bench.attacks.long_frames import (
+    KNOWN_PARTITIONS,
+    KNOWN_TEXTS,
+    Filling,
+    LongArray,
+    frame_that_is_taken,
+    long_arrays,
+)
 from bench.wire import create_topic
 from ottla.handlers.routes import advertised
 from ottla.protocol.apis import api
@@ -28,7 +35,10 @@ class LongArrays(Attack):
     def prepare(self, victim: Victim) -> None:
         create_topic(victim.port, KNOWN_TEXTS[0], KNOWN_PARTITIONS)
         prepare_group(victim.port)
-        self._frames = [array.frame(filling, bytes_max=FRAME_BYTES) for array in self._arrays for filling in FILLINGS]
+        self._frames = self._made()
+
+    def _made(self) -> list[bytes]:
+        return [array.frame(filling, bytes_max=FRAME_BYTES) for array in self._arrays for filling in FILLINGS]
 
     def run(self, victim: Victim) -> Outcome:
         outcome = Outcome()
@@ -46,6 +56,20 @@ class LongArrays(Attack):
         return outcome
 
 
+class TakenArrays(LongArrays):
+    """The same, as long as a decoder takes them: those of ten megabytes are refused before anything is made of them."""
+
+    def __init__(self, arrays: list[LongArray]) -> None:
+        super().__init__(arrays)
+        self.name = f"taken-{api(arrays[0].key).name}"
+        self.sends = f"{len(arrays) * len(FILLINGS)} requests, each of one array that is as long as is taken"
+
+    def _made(self) -> list[bytes]:
+        return [
+            frame_that_is_taken(array, filling, bytes_max=FRAME_BYTES) for array in self._arrays for filling in FILLINGS
+        ]
+
+
 def attacks() -> list[Attack]:
-    found = (long_arrays(key, highest) for key, _, highest in advertised())
-    return [LongArrays(arrays) for arrays in found if arrays]
+    found = [arrays for key, _, highest in advertised() if (arrays := long_arrays(key, highest))]
+    return [*map(LongArrays, found), *map(TakenArrays, found)]

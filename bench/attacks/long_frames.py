@@ -21,14 +21,19 @@ from ottla.protocol.apis import api
 from ottla.protocol.compile.__main__ import load_schemas
 from ottla.protocol.compile.schema import FIXED, Field, Schema, Struct
 from ottla.protocol.compile.shape import form, snake
-from ottla.protocol.header import RequestHeader, encode_request
+from ottla.protocol.errors import DecodeError
+from ottla.protocol.header import RequestHeader, decode_request_header, encode_request
 from ottla.protocol.message import Message, Structure
+from ottla.protocol.stepping import HELD_BYTES_MAX, DecodingAllowance
+from ottla.steps import at_once
 
 _LENGTH_BYTES = 4
 #: A count of 32 bits as a varint.
 _COUNT_BYTES_MAX = 5
 #: Elements that are encoded together.
 _CHUNK = 512
+#: By which the memory that an element takes is known.
+_PROBE_BYTES = 200_000
 
 
 class Filling(Enum):
@@ -122,6 +127,30 @@ class _Cut:
 def _is_flexible(key: int, version: int) -> bool:
     flexible_from = api(key).flexible_from
     return flexible_from is not None and version >= flexible_from
+
+
+def frame_that_is_taken(array: LongArray, filling: Filling, *, bytes_max: int, topic_id: bytes = bytes(16)) -> bytes:
+    """The longest that a decoder does not refuse for the memory that it would take: what is longer costs nothing."""
+    probe = array.frame(filling, bytes_max=min(bytes_max, _PROBE_BYTES), topic_id=topic_id)
+    taken = _taken(probe)
+    size = bytes_max if not taken else min(bytes_max, int(len(probe) * HELD_BYTES_MAX / taken))
+    while True:
+        frame = array.frame(filling, bytes_max=size, topic_id=topic_id)
+        if _taken(frame) is not None or size <= _PROBE_BYTES:
+            return frame
+        size = int(size * 0.95)
+
+
+def _taken(frame: bytes) -> int | None:
+    """Of a request's allowance; None: more than there is."""
+    header, position = decode_request_header(frame[_LENGTH_BYTES:], 0)
+    allowance = DecodingAllowance()
+    decode_steps = api(header.api_key).request_type().decode_steps
+    try:
+        at_once(decode_steps(frame[_LENGTH_BYTES:], header.api_version, position, allowance))
+    except DecodeError:
+        return None
+    return allowance.most - allowance.left
 
 
 # -- from schemas

@@ -51,7 +51,7 @@ class Compacted(BrokerThread):
                 batch = memoryview(bytearray(encode_batch([record])))
                 leader.log.stage(batch, leader.epoch, now_ms)
             self.broker.services.writes.staged(leader)
-            self.broker.services.writes.write()
+            self.broker.services.writes.write(now_ms)
 
         self.run(write())
 

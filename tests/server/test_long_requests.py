@@ -23,6 +23,7 @@ from bench.attacks.long_frames import (
     Filling,
     LongArray,
     LongBytes,
+    frame_that_is_taken,
     long_arrays,
     long_bytes,
 )
@@ -38,6 +39,7 @@ from bench import machine
 from ottla.handlers.routes import HOT, ROUTES, advertised
 from ottla.model import ErrorCode
 from ottla.protocol.apis import api
+from ottla.protocol.fields import LENGTH_BYTES
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataRequestTopic
 
 METADATA = 3
@@ -260,6 +262,31 @@ def test_a_long_array_holds_nobody_up(attacked: Attacked, array: LongArray, fill
 def test_the_longest_array_holds_nobody_up(attacked: Attacked, array: LongArray, filling: Filling) -> None:
     longest = LONGEST_NUMBERED_BYTES if filling is Filling.NUMBERED else LONGEST_FRAME_BYTES
     check(attacked, array, filling, longest)
+
+
+#: What took the most of those that are as long as a decoder takes them.
+SHARPEST = {
+    "AddPartitionsToTxn.5.transactions.topics.partitions-numbered",
+    "WriteTxnMarkers.2.markers-empty",
+    "OffsetFetch.10.groups.topics-known",
+}
+
+
+def every_taken() -> Iterator[Any]:
+    for array in every_array():
+        for filling in Filling:
+            name = f"{array.id}-{filling.value}"
+            marks = () if name in SHARPEST else (pytest.mark.slow,)
+            yield pytest.param(array, filling, id=name, marks=marks)
+
+
+@pytest.mark.parametrize(("array", "filling"), every_taken())
+def test_an_array_that_is_as_long_as_is_taken_holds_nobody_up(
+    attacked: Attacked, array: LongArray, filling: Filling
+) -> None:
+    """Short ones hide what they cost, and longer ones are refused before anything is made of them."""
+    frame = frame_that_is_taken(array, filling, bytes_max=LONGEST_NUMBERED_BYTES, topic_id=attacked.topic_id())
+    check(attacked, array, filling, len(frame) - LENGTH_BYTES)
 
 
 @pytest.mark.parametrize("one", every_byte_string(), ids=lambda one: one.id)

@@ -14,8 +14,9 @@ from tests.coordination.served.simulated import SimulatedClient, SimulatedTree
 from ottla.coordination.interface import MULTI_OPS_MAX, REQUEST_BYTES_MAX
 from ottla.coordination.served import limits
 from ottla.coordination.served.limits import ServedLimits
+from ottla.coordination.served.words import SIZES_KEPT_MS_MIN, Words
 from ottla.coordination.sessions import STORE_SESSION
-from ottla.coordination.tree import SESSIONS_MAX, OpenSession
+from ottla.coordination.tree import SESSIONS_MAX, OpenSession, ZnodeTree
 from ottla.coordination.zookeeper.codes import KeeperError, OpCode
 from ottla.coordination.zookeeper.frames import encode_connect, encode_request
 from ottla.coordination.zookeeper.messages import (
@@ -38,6 +39,7 @@ from ottla.coordination.zookeeper.messages import (
 )
 from ottla.ports.memory import World
 from ottla.ports.memory.loop import cancel_all
+from ottla.steps import Steps
 
 
 def frame(body: bytes, length: int | None = None) -> bytes:
@@ -450,5 +452,35 @@ def test_authentication_is_answered_as_by_zookeeper(simulated: SimulatedTree, sc
         else:
             assert client.answer(-4)[0].error == KeeperError.AUTH_FAILED
             await client.until(client.closed.is_set)
+
+    simulated.run(run())
+
+
+def test_a_tree_is_not_gone_through_for_each_who_asks_how_large_it_is(
+    simulated: SimulatedTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writes wait meanwhile, and anybody may ask: four bytes, without a session."""
+    measured: list[int] = []
+    measure = Words._measured
+
+    def counted(self: Words, tree: ZnodeTree, began_ms: int) -> Steps[object]:
+        measured.append(began_ms)
+        return (yield from measure(self, tree, began_ms))
+
+    monkeypatch.setattr(Words, "_measured", counted)
+
+    async def ask() -> None:
+        client = await SimulatedClient.open(simulated)
+        client.write(b"mntr")
+        await client.until(client.closed.is_set)
+
+    async def run() -> None:
+        await simulated.start()
+        for _ in range(20):
+            await ask()
+        assert len(measured) == 1
+        await asyncio.sleep(SIZES_KEPT_MS_MIN / 1_000)
+        await ask()
+        assert len(measured) == 2
 
     simulated.run(run())

@@ -26,6 +26,17 @@ _REFUSED: Final = frozenset(b"conf cons crst dirs dump envi gtmk hash isro srst 
 _NODES_A_STEP: Final = 64
 
 
+#: How long what was measured of the tree is good enough to be said again; and as many times as long as it took.
+SIZES_KEPT_MS_MIN: Final = 1_000
+_REST: Final = 50
+
+
+class _Sizes(NamedTuple):
+    data: int
+    ephemerals: int
+    until_ms: int
+
+
 class Descriptors(NamedTuple):
     """Of this process."""
 
@@ -43,6 +54,7 @@ class Words:
         self._connections = connections
         self._descriptors = descriptors
         self._started_ms = serving.clock.monotonic_ms()
+        self._sizes: _Sizes | None = None
 
     def serve(self, connection: Connection, word: bytes) -> bool:
         """Answers the word and ends the connection; False where it is none."""
@@ -88,15 +100,22 @@ class Words:
         )
 
     def _mntr(self, tree: ZnodeTree) -> Steps[str]:
-        size = 0
+        began_ms, sizes = self._serving.clock.monotonic_ms(), self._sizes
+        if sizes is None or began_ms >= sizes.until_ms:
+            sizes = self._sizes = yield from self._measured(tree, began_ms)
+        return "".join(f"zk_{name}\t{value}\n" for name, value in self._figures(tree, sizes.data, sizes.ephemerals))
+
+    def _measured(self, tree: ZnodeTree, began_ms: int) -> Steps[_Sizes]:
+        """All writes wait for it, and anybody may ask without a session: so it is not done again at once."""
+        data = ephemerals = 0
         for some in pieces(tree.nodes.items(), _NODES_A_STEP):
-            size += sum(len(path) + len(node.data) for path, node in some)
+            data += sum(len(path) + len(node.data) for path, node in some)
             yield
-        ephemerals = 0
         for paths in pieces(tree.ephemerals.values(), _NODES_A_STEP):
             ephemerals += sum(map(len, paths))
             yield
-        return "".join(f"zk_{name}\t{value}\n" for name, value in self._figures(tree, size, ephemerals))
+        ended_ms = self._serving.clock.monotonic_ms()
+        return _Sizes(data, ephemerals, ended_ms + max(SIZES_KEPT_MS_MIN, _REST * (ended_ms - began_ms)))
 
     def _figures(self, tree: ZnodeTree, size: int, ephemerals: int) -> Iterable[tuple[str, Any]]:
         serving = self._serving
