@@ -179,6 +179,8 @@ class TransactionsConfig(NamedTuple):
     partition_verification: Annotated[bool, "transaction.partition.verification.enable"]
     add_partitions_retry_ms: Annotated[int, "add.partitions.to.txn.retry.backoff.ms"]
     add_partitions_retry_ms_max: Annotated[int, "add.partitions.to.txn.retry.backoff.max.ms"]
+    #: For what comes (KIP-939): Kafka has not released it either.
+    two_phase_commit: Annotated[bool, "transaction.two.phase.commit.enable"]
 
 
 class CoordinationConfig(NamedTuple):

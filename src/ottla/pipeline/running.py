@@ -3,6 +3,11 @@
 stream      each flow is a query; they run side by side, and the first that fails ends all
 catch-up    one flow after the other, each behind those that it reads; each ends when it has read what there is
 backfill    `backfill.py`
+
+Invariants: one run at a time has the folder (`held`), and nothing runs before all flows are planned and checked. What
+is done of a table is what its log says, and of a sink what the ledger says; the status is only shown. So a run may end
+anywhere: the next one goes on from those two, and a table has each row once (a sink once at least, or as its options
+say).
 """
 
 from __future__ import annotations
@@ -55,6 +60,7 @@ class PipelineRun:
         self.kafka = kafka
         self.show = show
         self.plan = Plan(self.spark, file, places, kafka)
+        #: Each behind those that it reads; none before the folder is held.
         self.flows: list[RunningFlow] = []
 
     def catch_up(self) -> None:

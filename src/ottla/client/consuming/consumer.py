@@ -73,7 +73,9 @@ class Consumer:
         )
         self._group: GroupMember | None = None
         if self.settings.group_id is not None:
-            self._group = GroupMember(self.settings, self.cluster, self._reading, self._resets, self._tell, self._wake)
+            self._group = GroupMember(
+                self.settings, self.cluster, self._reading, self._resets, self._wake_waiting, self._wake
+            )
         self._fetcher: Fetcher | None = None
         #: The polls that wait for something to come or to go wrong.
         self._waiting: set[asyncio.Future[None]] = set()
@@ -110,7 +112,7 @@ class Consumer:
                 await self._group.close()
             await self._resets.close()
             await self.cluster.close()
-            self._tell()
+            self._wake_waiting()
 
     # What is read
 
@@ -210,7 +212,7 @@ class Consumer:
         for tp in partitions:
             self._one(tp).paused = False
         self._wake()
-        self._tell()
+        self._wake_waiting()
 
     def paused(self) -> list[TopicPartition]:
         return [one.tp for one in self._reading.assigned.values() if one.paused]
@@ -443,13 +445,13 @@ class Consumer:
             except RuntimeError:
                 return  # assigned before the loop runs: the first poll begins
             self._fetcher = Fetcher(
-                self.settings, self.cluster, self._world, self._reading.assigned, self._resets, self._tell
+                self.settings, self.cluster, self._world, self._reading.assigned, self._resets, self._wake_waiting
             )
         if self._group is not None:
             self._group.placing.begin()
         self._fetcher.wake()
 
-    def _tell(self) -> None:
+    def _wake_waiting(self) -> None:
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(None)

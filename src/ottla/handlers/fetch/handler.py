@@ -291,7 +291,7 @@ class FetchHandler(Participant):
         if len(partitions) <= READ_AT_ONCE_MAX:
             at_once(steps)
         else:
-            self.services.turns.go_on(steps, _forget, _tell)
+            self.services.turns.go_on(steps, _forget, _log_fault)
 
     def _metadata_changed(self, update: MetadataUpdate) -> None:
         """Some may have asked for a topic by its id before anybody here knew that."""
@@ -460,5 +460,5 @@ def _only_key(request: FetchRequest) -> tuple[str | bytes, int] | None:
 def _forget(_: object) -> None: ...
 
 
-def _tell(fault: Exception) -> None:
+def _log_fault(fault: Exception) -> None:
     log_event.error("a fetch session could not be ended", error="".join(traceback.format_exception(fault)))

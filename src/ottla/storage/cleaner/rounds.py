@@ -260,16 +260,16 @@ def _swap_in(log: Log, swap: Swap, around: PassContext) -> Generator[Step, Any, 
     try:
         _check(log, around, swap.generation)
         yield Changing(_named(log, swap.naming()))
-        yield _told(log, swap.sync)
+        yield _naming_faults(log, swap.sync)
         try:
             removals = yield Changing(swap.installing(around.wall_ms()))
         except OSError as error:
             # However it came about: until a start has put the names in order nobody may write to this log.
             raise StorageFault(FaultKind.DIRECTORY_FAILED, log.directory, error) from error
-        yield _told(log, swap.sync)
+        yield _naming_faults(log, swap.sync)
         yield Changing(_named(log, swap.finishing()))
         # The next group may only change once this one's change is certain: a tombstone goes after what it deleted.
-        yield _told(log, swap.sync)
+        yield _naming_faults(log, swap.sync)
     except Exception:
         # Where the pass itself is ended, closing the log settles it.
         if swap.stage in {Stage.WRITTEN, Stage.NAMED} and around.is_current(log):
@@ -290,10 +290,10 @@ def _named(log: Log, change: steps.DiskSteps[None]) -> steps.DiskSteps[None]:
 def _checkpoint(log: Log, around: PassContext) -> Generator[Step, Any, None]:
     write = yield InTurns(around.checkpointing(log))
     if write is not None:
-        yield _told(log, write)
+        yield _naming_faults(log, write)
 
 
-def _told(log: Log, work: Callable[[], None]) -> OnThread:
+def _naming_faults(log: Log, work: Callable[[], None]) -> OnThread:
     """Whose OSErrors are the disk's: they become a StorageFault."""
 
     def run() -> None:

@@ -66,7 +66,7 @@ class CleaningPass:
     def index(self) -> PassIndex:
         """Finds the newest offset of each key, in as much of the dirty part as fits in memory."""
         job = self._job
-        with self._telling():
+        with self._naming_faults():
             remove_unfinished(self._disk, job.directory)
             transactions = Transactions(job.aborted)
             for part, end in job.parts_with_ends():
@@ -146,7 +146,7 @@ class CleaningPass:
         assert self._filter is not None, "`index` comes first"
         group, job = self._groups[number], self._job
         base = group[0].base_offset
-        with self._telling():
+        with self._naming_faults():
             half = job.limits.buffer_bytes // 2
             output = SegmentOutput(self._disk, job.directory, base, job.index_interval_bytes, half, self._pace)
             try:
@@ -193,7 +193,7 @@ class CleaningPass:
         self._pace(size)
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _naming_faults(self) -> Iterator[None]:
         try:
             yield
         except FileNotFoundError as gone:
