@@ -204,6 +204,9 @@ class Producer:
     def init_transactions(self, *, anew: bool = False) -> None:
         self._thread.run(lambda: self._inner.init_transactions(anew=anew))
 
+    def take_transactional_id(self, transactional_id: str) -> None:
+        self._thread.run(lambda: self._inner.take_transactional_id(transactional_id))
+
     def begin(self) -> None:
         self._thread.run(self._inner.begin)
 
