@@ -27,7 +27,7 @@ transaction.state.log.replication.factor  SHORT  3  1..  HIGH  read-only  used
     How many copies the transaction topic gets.
 transaction.state.log.segment.bytes  INT  104857600  1..  HIGH  read-only  used
     Segment size of the transaction topic, small so that compaction and loading stay quick.
-transaction.two.phase.commit.enable  BOOLEAN  false  -  LOW  read-only  unused
+transaction.two.phase.commit.enable  BOOLEAN  false  -  LOW  read-only  later
     Whether producers may leave transactions prepared, for an outside coordinator to finish.
 transactional.id.expiration.ms  INT  604800000  1..  HIGH  read-only  used
     A transactional id that is idle for so long is forgotten.
