@@ -11,11 +11,13 @@ memory takes effect, or is forgotten.
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+from ottla import logs
 from ottla.coordinators.caller import Now
 from ottla.coordinators.journal import EndMarker
 from ottla.handlers.on_demand.groups import GroupsOnDemand
@@ -30,6 +32,8 @@ from ottla.replication.round import Participant, Round
 from ottla.replication.writes import Writes
 from ottla.storage.errors import AppendRefused, RollDue, StorageFault
 from ottla.storage.log.append import Origin
+
+log_event = logs.logger("handlers")
 
 #: Coordinators know nothing of these from the leader of a partition: it is one that cannot take the marker just now.
 _AS_LEADER: Final = {
@@ -126,7 +130,7 @@ class TransactionMarkers(Participant):
         """
         self._round.join(self)
         write = _MarkerWrite(end, partitions, marked)
-        self._round.within(partial(self._stage_all, write))
+        self._round.within(partial(self._begin, write))
 
     def write_soon(self, end: EndMarker, partitions: Sequence[TopicPartition], marked: Marked) -> None:
         """The same in the next round, together with all that comes until then. `marked` is called later."""
@@ -142,12 +146,16 @@ class TransactionMarkers(Participant):
         while self._gathered and room > 0:
             write = self._gathered.popleft()
             room -= len(write.places)
-            self._stage_all(write)
+            self._begin(write)
         if self._gathered:
             self._round.soon()
 
-    def _stage_all(self, write: _MarkerWrite) -> None:
+    def _begin(self, write: _MarkerWrite) -> None:
+        # First, so that it is given up with the others where a fault of ours ends the step.
         self._staged.append(write)
+        self._stage_all(write)
+
+    def _stage_all(self, write: _MarkerWrite) -> None:
         for tp, outcome in write.places:
             if tp.topic == OFFSETS_TOPIC:
                 self._mark_offsets(write, tp, outcome)
@@ -239,12 +247,20 @@ class TransactionMarkers(Participant):
             return
         staged, self._staged = self._staged, []
         for write in staged:
-            fail_unwritten(write.outcomes, ACKS_ALL)
-            now_ms = self._clock.monotonic_ms()
-            waiters = self._replicas.waiters
-            waiters.forget(write)
-            if not write.is_over and not write.try_complete(now_ms):
-                waiters.park(write, write.waits_for(), now_ms + self._timeout_ms())
+            try:
+                self._answer_or_park(write)
+            except Exception as fault:  # of ours: the others' transactions end all the same
+                log_event.error("markers failed", error="".join(traceback.format_exception(fault)))
+                self._replicas.waiters.forget(write)
+                write.failed(fault)
+
+    def _answer_or_park(self, write: _MarkerWrite) -> None:
+        fail_unwritten(write.outcomes, ACKS_ALL)
+        now_ms = self._clock.monotonic_ms()
+        waiters = self._replicas.waiters
+        waiters.forget(write)
+        if not write.is_over and not write.try_complete(now_ms):
+            waiters.park(write, write.waits_for(), now_ms + self._timeout_ms())
 
     def failed(self, fault: Exception) -> None:
         failed, self._staged = [*self._staged, *self._gathered], []
