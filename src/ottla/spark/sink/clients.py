@@ -56,14 +56,11 @@ class KeptClients:
     def task_producer(self, settings: Mapping[str, str], transactional_id: str) -> Producer:
         """The one of tasks that write exactly once: each has an id of its own, and the connections of those before."""
         key = tuple(sorted(settings.items()))
-        producer = self._task_producers.pop(key, None)
-        if producer is None:
-            given = {**settings, "transactional.id": transactional_id}
-            producer = self.thread.call(lambda: Producer(given))
-        else:
-            taking = producer
-            self.thread.run(lambda: taking.take_transactional_id(transactional_id))
-        self._task_producers[key] = producer
+        kept = self._task_producers.pop(key, None)
+        given = {**settings, "transactional.id": transactional_id}
+        producer = self._task_producers[key] = kept or self.thread.call(lambda: Producer(given))
+        if kept is not None:
+            self.thread.run(lambda: producer.take_transactional_id(transactional_id))
         while len(self._task_producers) > _KEPT_MAX:
             oldest = self._task_producers.pop(next(iter(self._task_producers)))
             self.thread.run(oldest.close)

@@ -17,7 +17,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark import TaskContext
 
@@ -30,6 +30,11 @@ from ottla.spark.sink.task import TaskRows
 _perform, _outcome = BatchCommitter.perform, BatchCommitter._outcome
 _begin, _detach, _add = TransactionMethods.begin, TransactionMethods.detach, TaskRows.add
 _EXECUTOR = "CoarseGrainedExecutorBackend"
+
+
+class Dies(Protocol):
+    def die(self, where: str) -> None:
+        """Does not return where this one is to die here."""
 
 
 class Plan:
@@ -99,7 +104,7 @@ _ENDS: Mapping[str, Callable[[], None]] = {
 }
 
 
-def plant_in_committer(plan: Plan) -> None:
+def plant_in_committer(plan: Dies) -> None:
     done = 0
 
     async def perform(self: BatchCommitter, effect: Any) -> Any:
@@ -118,7 +123,7 @@ def plant_in_committer(plan: Plan) -> None:
     BatchCommitter._outcome = outcome  # type: ignore[method-assign]  # the fault
 
 
-def plant_in_task(plan: Plan) -> None:
+def plant_in_task(plan: Dies) -> None:
     async def begin(self: Producer) -> None:
         await _begin(self)
         plan.die("begin")
