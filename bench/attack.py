@@ -43,6 +43,7 @@ from bench.attacks import (  # noqa: E402
     names,
     partitions,
     scrapes,
+    transactions,
 )
 from bench.attacks.attack import MB, Attack, Outcome, Victim, in_words  # noqa: E402
 from bench.attacks.probe import Probe, Waits  # noqa: E402
@@ -61,7 +62,7 @@ NICEST = 19
 def every_attack() -> list[Attack]:
     """In the order of the table."""
     kinds = (
-        *(baseline, connections, crowds, long_answers, names, groups, partitions),
+        *(baseline, connections, crowds, long_answers, names, groups, transactions, partitions),
         *(fetches, batches, bombs, scrapes, arrays),
     )
     return [attack for kind in kinds for attack in kind.attacks()]
