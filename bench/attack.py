@@ -43,6 +43,7 @@ from bench.attacks import (  # noqa: E402
     names,
     partitions,
     scrapes,
+    transactional_ids,
     transactions,
 )
 from bench.attacks.attack import MB, Attack, Outcome, Victim, in_words  # noqa: E402
@@ -62,7 +63,7 @@ NICEST = 19
 def every_attack() -> list[Attack]:
     """In the order of the table."""
     kinds = (
-        *(baseline, connections, crowds, long_answers, names, groups, partitions),
+        *(baseline, connections, crowds, long_answers, names, groups, transactional_ids, partitions),
         *(fetches, batches, bombs, scrapes, transactions, arrays),
     )
     return [attack for kind in kinds for attack in kind.attacks()]

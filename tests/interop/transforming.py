@@ -62,9 +62,9 @@ def main(bootstrap: str, source: str, target: str) -> None:
         print(PRODUCED, flush=True)
         positions = consumer.position(partitions)
         metadata = consumer.consumer_group_metadata()
-        # After a restart of the group's coordinator librdkafka 2.x waits for a change of that broker's state that has
-        # come already, and looks at no time-out (its issues 5511 and 5456): AddOffsetsToTxn has been answered without
-        # an error, its connections are served, and no TxnOffsetCommit is sent.
+        # After a restart of the group's coordinator librdkafka 2.x waits for a change of that broker's state that was
+        # there already, and looks at no time-out (its issues 5511 and 5456): AddOffsetsToTxn was answered without an
+        # error, its connections are served, and no TxnOffsetCommit is sent. With Apache Kafka 4.3.1 it does the same.
         signal.alarm(OFFSETS_WAIT_S)
         producer.send_offsets_to_transaction(positions, metadata, WAIT_S)
         signal.alarm(0)
