@@ -14,6 +14,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from bench.failover.cycles import tell
+from bench.failover.java_writer import JavaWriter
 from bench.failover.load import Writer
 from bench.failover.probe import Probe
 from ottla.client.admin.results import NewTopic
@@ -28,6 +29,8 @@ STEADY_S: Final = 1.5
 #: Behind a fault: until both write again, and then some.
 AFTER_S: Final = 1.5
 GAP_S_MAX: Final = 60.0
+#: A client's start; Java's takes its time where others compute.
+BEGIN_S_MAX: Final = 60.0
 #: How long a paused or cut off leader stays so.
 AWAY_S: Final = 6.0
 
@@ -62,10 +65,14 @@ class Row(NamedTuple):
     errors: dict[str, int]
     #: How often a leader moved, where none should.
     moves: int | None = None
+    #: Of Kafka's own producer, where it was asked for.
+    java: Sequence[float] = ()
 
     def lines(self) -> list[str]:
         found = [_line(self.name, "probe", self.probe, self.goals.probe)]
         found.append(_line("", "librdkafka", self.client, self.goals.client))
+        if self.java:
+            found.append(_line("", "Java", self.java, self.goals.client))
         if self.errors:
             found.append(f"  errors: {self.errors}")
         if self.moves is not None:
@@ -91,8 +98,9 @@ def _line(name: str, who: str, gaps: Sequence[float], goal: tuple[float | None, 
 
 
 class Gaps:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, with_java: bool = False) -> None:
         self._cluster = cluster
+        self._with_java = with_java
         self._topics = {broker: f"led-by-{broker}" for broker in cluster.addresses}
         brokers = list(cluster.addresses)
         with self._admin() as admin:
@@ -125,41 +133,50 @@ class Gaps:
     ) -> Row:
         """`led_by` says which broker is to lead what is produced, given the controller; `fault` is given that leader
         and may return what ends it."""
-        probes, clients, errors, moves = [], [], dict[str, int](), 0
+        probes, clients, javas, errors, moves = [], [], [], dict[str, int](), 0
         for number in range(times):
             self._settle()
             leader = led_by(self.controller)
             topic = self._topics[leader]
             probe = Probe(self._cluster.addresses, topic)
             writer = Writer("w", self._cluster.bootstrap, [(topic, 0)], ClientHistory(), settings or DEFAULTS)
-            probe.start()
-            writer.start()
+            java = [JavaWriter(self._cluster.bootstrap, topic)] if self._with_java else []
+            all_clients: list[Probe | Writer | JavaWriter] = [probe, writer, *java]
+            for client in all_clients:
+                client.start()
             try:
-                self._cluster.until(lambda w=writer: len(w.acknowledged_at) > 50, 20)  # type: ignore[misc]
+                self._cluster.until(
+                    lambda a=all_clients: all(len(each.acknowledged_at) > 50 for each in a),  # type: ignore[misc]
+                    BEGIN_S_MAX,
+                )
                 time.sleep(STEADY_S)
                 began = time.monotonic()
                 end = fault(leader)
                 if end is not None:
                     time.sleep(AWAY_S)
                     end()
-                self._until_all_write(began, probe, writer)
+                self._until_all_write(began, all_clients)
             finally:
-                writer.stop()
-                probe.stop()
+                for client in reversed(all_clients):
+                    client.stop()
             moves += self._cluster.leader(topic) != leader
             probes.append(longest_gap(probe.acknowledged_at, began))
             clients.append(longest_gap(writer.acknowledged_at, began))
-            for error, count in writer.errors.items():
-                errors[error] = errors.get(error, 0) + count
-            tell(f"{name} {number + 1}: probe {probes[-1]:.3f} s, librdkafka {clients[-1]:.3f} s")
-        return Row(name, goals, probes, clients, errors, moves if counts_moves else None)
+            javas += [longest_gap(each.acknowledged_at, began) for each in java]
+            for found in (writer.errors, *(each.errors for each in java)):
+                for error, count in found.items():
+                    errors[error] = errors.get(error, 0) + count
+            said = f"probe {probes[-1]:.3f} s, librdkafka {clients[-1]:.3f} s"
+            tell(f"{name} {number + 1}: {said}" + (f", Java {javas[-1]:.3f} s" if javas else ""))
+        return Row(name, goals, probes, clients, errors, moves if counts_moves else None, javas)
 
-    def _until_all_write(self, began: float, probe: Probe, writer: Writer) -> None:
+    @staticmethod
+    def _until_all_write(began: float, clients: Sequence[Probe | Writer | JavaWriter]) -> None:
         time.sleep(AFTER_S)
         ends = began + GAP_S_MAX
         while time.monotonic() < ends:
-            newest = [times[-1] for times in (probe.acknowledged_at, writer.acknowledged_at) if times]
-            if len(newest) == 2 and min(newest) > time.monotonic() - 0.2 and min(newest) > began:
+            newest = min(each.acknowledged_at[-1] for each in clients)
+            if newest > max(began, time.monotonic() - 0.2):
                 break
             time.sleep(0.05)
         time.sleep(AFTER_S)
@@ -247,11 +264,11 @@ _CUTTING: Final = ("cut",)
 ROWS: Final = ("leader", "both", "follower", "silent", *_CUTTING, "stop", "stop-both", "rolling", "tree")
 
 
-def run(times: int, only: Sequence[str]) -> list[Row]:
+def run(times: int, only: Sequence[str], *, with_java: bool = False) -> list[Row]:
     found = []
     for links in (False, True):
         wanted = [row for row in only or ROWS if (row in _CUTTING) is links]
         if wanted:
             with Cluster(BROKERS, links=links) as cluster:
-                found += Gaps(cluster).rows(times, wanted)
+                found += Gaps(cluster, with_java=with_java).rows(times, wanted)
     return found

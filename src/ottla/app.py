@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import socket
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
 from ottla import logs
 from ottla.broker.broker import Broker, StartFault
@@ -23,12 +21,8 @@ from ottla.config import Config
 from ottla.ports import Ports
 from ottla.ports.real import new_event_loop, real_ports
 from ottla.ports.real.descriptors import raise_limit
+from ottla.process_events import report_unhandled, stop_with_input, stopped_by_signals
 from ottla.server.metrics_http import Condition, MetricsEndpoint
-
-log_event = logs.logger("server")
-
-#: Calls of a traceback that a log line names, the innermost ones.
-_FRAMES_NAMED_MAX: Final = 6
 
 
 class BrokerLost(Exception):
@@ -86,47 +80,7 @@ async def _serve_metrics(broker: Broker) -> MetricsEndpoint | None:
     return endpoint
 
 
-def report_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What nobody caught in a call-back, a round or a task: an event like any other, and the loop goes on."""
-    del loop
-    error = context.get("exception")
-    fields = {"what": context.get("message"), "fault": error}
-    if error is not None and error.__traceback__ is not None:
-        frames = traceback.extract_tb(error.__traceback__)[-_FRAMES_NAMED_MAX:]
-        fields["where"] = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames))
-    log_event.error("unhandled", **fields)
-
-
-def stopped_by_signals() -> asyncio.Event:
-    """Is set once SIGINT, SIGTERM or SIGHUP has come."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # A user who starts it by `nohup` wants it to outlive the terminal.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, stop.set)
-    return stop
-
-
 Prepare = Callable[[Broker], Awaitable[None]]
-
-
-def stop_with_input(stop: Callable[[], None]) -> None:
-    """Calls once standard input ends: the process that held its other end is gone, however it ended."""
-    loop, standard_input = asyncio.get_running_loop(), 0
-
-    def read() -> None:
-        try:
-            if os.read(standard_input, 4096):
-                return
-        except BlockingIOError:
-            return
-        except OSError:
-            pass
-        loop.remove_reader(standard_input)
-        stop()
-
-    loop.add_reader(standard_input, read)
 
 
 async def serve(

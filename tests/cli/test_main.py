@@ -67,6 +67,15 @@ def test_a_verb_of_the_client_loads_no_broker(ottla_broker: InProcessBroker) -> 
     assert not {name for name in loaded if name.startswith((*layers, "ottla.client.producing.producer"))}
 
 
+def test_a_tree_loads_no_broker(ottla_broker: InProcessBroker, tmp_path: Path) -> None:
+    # It ends where it would begin to serve: that port is taken.
+    loaded = modules_after("tree", "--dir", str(tmp_path), "--listen", ottla_broker.bootstrap)
+    assert "ottla.coordination.served.server" in loaded
+    rooms = ("server", "storage", "replication", "handlers", "groups", "client", "controller", "app", "broker")
+    of_brokers = {name for name in loaded if name.startswith(tuple(f"ottla.{room}." for room in rooms))}
+    assert of_brokers <= {"ottla.broker.garbage"}
+
+
 def test_log_dump_loads_no_network_and_no_client(tmp_path_factory: pytest.TempPathFactory) -> None:
     empty = tmp_path_factory.mktemp("dump") / "leader-epoch-checkpoint"
     empty.write_text("0\n0\n")

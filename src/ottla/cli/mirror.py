@@ -58,7 +58,7 @@ async def _until_stopped(options: argparse.Namespace, mirrors: Mirrors) -> int:
     """A signal ends it in order, as a broker."""
     import asyncio
 
-    from ottla.app import stopped_by_signals
+    from ottla.process_events import stopped_by_signals
 
     stop = asyncio.ensure_future(stopped_by_signals().wait())
     work = asyncio.ensure_future(_mirror(options, mirrors))

@@ -97,13 +97,13 @@ async def _serve(directory: str, host: str, port: int, limits: ServedLimits, *, 
     """Until a signal comes, or the tree is lost."""
     import asyncio
 
-    from ottla.app import report_unhandled, stop_with_input, stopped_by_signals
     from ottla.broker.garbage import collect_at_rest, settle_in
     from ottla.cli.streams import print_address
     from ottla.coordination.errors import CoordinationError
     from ottla.coordination.served.server import CannotListen, TreeServer
     from ottla.ports.real import real_ports
     from ottla.ports.real.descriptors import raise_limit
+    from ottla.process_events import report_unhandled, stop_with_input, stopped_by_signals
 
     raise_limit()
     asyncio.get_running_loop().set_exception_handler(report_unhandled)
