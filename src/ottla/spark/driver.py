@@ -57,16 +57,18 @@ def session(
 
 def _defaults(given: Mapping[str, str]) -> dict[str, str]:
     """What is set for a driver that starts now, in this process's environment too."""
-    is_local = given.get("spark.master", "local").startswith("local") and "PYSPARK_GATEWAY_PORT" not in os.environ
-    os.environ.setdefault("PYSPARK_PYTHON", worker_python(os.environ) if is_local else sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started Java, and has said which master
+    chosen = given.get("spark.master", "local[*]")
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started Java, and has said which master
+    is_local = chosen.startswith("local") and not submitted
+    python = worker_python(os.environ) if is_local else sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", python)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)  # by which Java looks for sources that are installed
+    if submitted:
         return dict(_CONFIG)
     home = java_home(os.environ)
     if home is not None:
         os.environ["JAVA_HOME"] = home
-    chosen = given.get("spark.master", "local[*]")
-    if not chosen.startswith("local"):
+    if not is_local:
         return {**_CONFIG, "spark.master": chosen}
     # The web pages ask this and no property.
     os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)

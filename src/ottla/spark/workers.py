@@ -1,8 +1,8 @@
 """Which Python runs Spark's workers: the driver's, with PySpark as it is installed.
 
 Spark puts a zip of PySpark before all else on the path of each Python that it starts. Nothing in that zip is compiled,
-and nothing that comes out of a zip is kept: each of the half dozen processes that start before a stream has its first
-row compiles what it imports, for 0.9 s of a core where the installed modules take 0.3. On a machine with other work
+and nothing that comes out of a zip is kept: each of the processes that start before a stream has its first row
+compiles what it imports, for 0.9 s of a core where the installed modules take 0.3. On a machine with other work
 that is also the difference between a process that calls back within Spark's ten seconds and one that does not. So
 workers on this machine start by a script that leaves the zip out.
 """
