@@ -134,7 +134,7 @@ def test_positions_that_were_committed_stay_and_none_that_was_aborted_comes_back
         assert producer.detach() is not None  # or it would be aborted with its producer
     broker.restart()
     last = TRANSACTIONS - 2
-    with Admin(bootstrap_servers=broker.bootstrap, request_timeout_ms=2_000) as admin:
+    with Admin(bootstrap_servers=broker.bootstrap, default_api_timeout_ms=500) as admin:
         assert admin.list_group_offsets("readers")[TABLE].offset == last
         with pytest.raises(UnstableOffsetCommit):
             admin.list_group_offsets("readers", require_stable=True)
