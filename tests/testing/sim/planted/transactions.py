@@ -149,7 +149,8 @@ def open_ones_called_aborted(patch: Patch) -> None:
     def with_open(reader: FetchReader, found: PartitionRead, replica: Any, *limits: Any, **options: Any) -> None:
         read(reader, found, replica, *limits, **options)
         if found.aborted is not None and isinstance(replica, Follower):
-            begun = [(producer, found.asked.fetch_offset) for producer in replica.log.producers._open]
+            known = replica.log.producers._known.items()
+            begun = [(producer, found.asked.fetch_offset) for producer, each in known if each.first_offset_open >= 0]
             found.aborted = [*found.aborted, *begun]
 
     patch.setattr(FetchReader, "_read", with_open)
