@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+from tests.server.conftest import BrokerThread
+
+from ottla.handlers.calls import loading
 from ottla.handlers.routes import ROUTES
 from ottla.protocol.apis import api
 from ottla.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -16,6 +21,7 @@ from ottla.protocol.message import Message
 REPOSITORY = Path(__file__).parents[2]
 #: The first that is asked: its topic's leader makes a group coordinator.
 COORDINATOR = FindCoordinatorRequest(key_type=0, coordinator_keys=["group"])
+API_VERSIONS = 18
 #: Ends the broker's part in its cluster.
 CONTROLLED_SHUTDOWN = 7
 #: A tenth of a millisecond each.
@@ -47,3 +53,12 @@ def test_no_api_has_the_loop_import_anything(tmp_path: Path) -> None:
     assert len(asked) == len(messages), ended.stderr
     assert [line for line in asked if not SHORT.issuperset(line[2:])] == []
     assert sum(line[1] == "answered" for line in asked) > len(ROUTES) * 3 // 4
+
+
+def test_what_every_client_asks_first_waits_for_no_worker(
+    make_broker: Callable[..., BrokerThread], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a crowd a worker that imports has the interpreter for moments only: the first client waited up to 13 s."""
+    monkeypatch.setattr(loading, "_LOADED", set())
+    with make_broker():
+        assert loading.is_loaded(API_VERSIONS)

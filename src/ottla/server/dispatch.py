@@ -19,7 +19,7 @@ from ottla.handlers.api_versions import unsupported_version_answer
 from ottla.handlers.calls.call import Call, Services
 from ottla.handlers.calls.later import Later
 from ottla.handlers.calls.letting_go import LONG_BYTES, Parts
-from ottla.handlers.calls.loading import api_loaded, is_loaded
+from ottla.handlers.calls.loading import api_loaded, is_loaded, load_api
 from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, Peer, RequestBuffer
 from ottla.handlers.calls.turns import SLICE_MS, STEPS_A_LOOK, JobResult, PausingSteps, behind
 from ottla.handlers.commit.recognised import RecognisedCommits
@@ -83,6 +83,8 @@ class Dispatcher:
             ADD_PARTITIONS_TO_TXN: transactions.serve_adds,
             END_TXN: transactions.serve_ends,
         }
+        # What every client asks first. Behind a crowd a worker that imports has the interpreter for moments only.
+        load_api(API_VERSIONS)
         services.round.join(produce)
         services.round.join(fetch)
         self._handles: dict[int, Handle] = {}
