@@ -41,7 +41,7 @@ def read(
 
 
 def told(name: str, process: str, when: tuple[int, int], position: int) -> Operation:
-    return Operation(name, process, *when, told={HERE: position})
+    return Operation(name, process, *when, answered={HERE: position})
 
 
 BAD = {

@@ -145,7 +145,7 @@ class TransactionHistory:
     def tell(self, process: str, began: int, positions: Mapping[TopicPartition, int]) -> None:
         """The same for a group's positions, of which none is of an open transaction."""
         name = f"{process} is told {', '.join(f'{tp}: {position}' for tp, position in sorted(positions.items()))}"
-        self._reads.append(Operation(name, process, began, self.now(), told=dict(positions)))
+        self._reads.append(Operation(name, process, began, self.now(), answered=dict(positions)))
 
     def _of(self, tp: TopicPartition, value: bytes) -> SentTransaction:
         transaction = self._by_value.get(value)

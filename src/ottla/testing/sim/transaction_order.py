@@ -51,8 +51,8 @@ class Operation:
     positions: Mapping[TopicPartition, int] = field(default_factory=dict)
     #: Of a read: where it began, where to read on, and the offsets that it was shown.
     through: dict[TopicPartition, tuple[int, int, frozenset[int]]] = field(default_factory=dict)
-    #: Of a read: the group's positions that it was told.
-    told: Mapping[TopicPartition, int] = field(default_factory=dict)
+    #: Of a read: the group's positions, as it was answered.
+    answered: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.name
@@ -120,12 +120,12 @@ def _add_positions(graph: Graph[Operation], transactions: Iterable[Operation], r
     """A group's positions only grow."""
     writers = [each for each in transactions if each.positions]
     for read in reads:
-        for tp, told in read.told.items():
+        for tp, answered in read.answered.items():
             for writer in writers:
                 position = writer.positions.get(tp)
                 if position is None:
                     continue
-                if position == told:
+                if position == answered:
                     graph.add(writer, WROTE, read)
-                elif position > told:
+                elif position > answered:
                     graph.add(read, MISSED, writer)

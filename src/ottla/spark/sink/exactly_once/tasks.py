@@ -64,17 +64,17 @@ class TransactionalTask:
         try:
             try:
                 thread.run(ours.begin)
-                told = write_rows(chain([first], with_rows), summed, topic, ours, thread, self._where)
+                written = write_rows(chain([first], with_rows), summed, topic, ours, thread, self._where)
                 transaction = thread.run(ours.detach)
             except KafkaError as error:
                 raise RowsNotWritten(f"{self._where}: {error}{what_to_change(error)}") from error
         except BaseException:
             thread.run(lambda: ours.close(timeout_ms=_ABORT_MS_MAX))
             raise
-        last = told.last
+        last = written.last
         return self._report(
             Work.WROTE,
-            rows=told.rows,
+            rows=written.rows,
             checksum=summed.checksum,
             transaction=transaction,
             place=None if last is None else RecordPlace(last.topic, last.partition, last.offset),
