@@ -18,6 +18,7 @@ from ottla.broker.metrics import register_broker_metrics
 from ottla.broker.process_metrics import register_process_metrics
 from ottla.broker.transaction_metrics import register_transaction_metrics
 from ottla.config import Config
+from ottla.handlers.calls.loading import load_what_is_left
 from ottla.ports import Ports
 from ottla.ports.real import new_event_loop, real_ports
 from ottla.ports.real.descriptors import raise_limit
@@ -120,14 +121,18 @@ async def serve(
         async with running(config, ports, give_up) as (broker, _):
             impatient.cancel()
             settle_in()
-            collecting = asyncio.ensure_future(collect_at_rest(broker.resting_ms))
+            at_rest = [
+                asyncio.ensure_future(collect_at_rest(broker.resting_ms)),
+                asyncio.ensure_future(load_what_is_left(ports.workers, broker.resting_ms)),
+            ]
             if prepare is not None:
                 await prepare(broker)
             started(broker)
             await stop.wait()
             # The process that held our input held the others' too.
             broker.hands_over = not orphaned.is_set()
-            collecting.cancel()
+            for work in at_rest:
+                work.cancel()
     except asyncio.CancelledError:
         if impatient.cancelled() or not impatient.done():
             raise
