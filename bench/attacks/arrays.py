@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 from bench.attacks.attack import MB, Attack, Bound, Outcome, Victim
 from bench.attacks.groups import prepare_group
 from bench.attacks.long_frames import (
@@ -19,6 +21,9 @@ from ottla.protocol.apis import api
 FRAME_BYTES = 10 * MB
 #: Those that can be made in a moment, and are the longest.
 FILLINGS = (Filling.EMPTY, Filling.KNOWN)
+#: Stands behind each request: a Produce with acks 0 has no answer of its own. ApiVersions 0, with this correlation id.
+BEHIND_ID = 2
+BEHIND = struct.pack(">ihhih", 10, 18, 0, BEHIND_ID, -1)
 
 
 class LongArrays(Attack):
@@ -42,16 +47,23 @@ class LongArrays(Attack):
 
     def run(self, victim: Victim) -> Outcome:
         outcome = Outcome()
-        refused = 0
+        refused = unanswered = 0
         for frame in self._frames:
             with victim.connect() as attacker:
                 # One at a time is in memory, and the connection of one that is refused is closed.
                 outcome.sent = len(frame)
                 try:
-                    outcome.answers.append(attacker.ask(frame))
+                    attacker.send(frame + BEHIND)
+                    answer = attacker.answer_to(frame)
                 except ConnectionError:
                     refused += 1
-        outcome.said = f"{refused} refused" if refused else ""
+                    continue
+                if answer.raw[:4] == BEHIND_ID.to_bytes(4, "big"):
+                    unanswered += 1
+                else:
+                    outcome.answers.append(answer)
+        said = [f"{count} {what}" for count, what in ((refused, "refused"), (unanswered, "without an answer")) if count]
+        outcome.said = ", ".join(said)
         self._frames = []
         return outcome
 

@@ -16,6 +16,7 @@ from tests.server.conftest import BrokerThread
 from ottla.config import describe
 from ottla.handlers import alter_configs, create_partitions, describe_configs, incremental_alter_configs, metadata
 from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.from_brokers import BROKERS_MAX, broker_ids_of_client
 from ottla.handlers.configs import described as described_configs
 from ottla.handlers.describe_configs import ANSWER_BYTES_MAX, TOO_MUCH
 from ottla.model import ErrorCode
@@ -258,3 +259,26 @@ def test_a_replica_list_costs_what_it_is_long(admin: Admin) -> None:
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         f"The manual partition assignment includes the broker {own} more than once.",
     )
+
+
+def test_more_replicas_than_there_can_be_brokers_are_refused_without_a_look_at_each(admin: Admin) -> None:
+    places = [CreatePartitionsAssignment(broker_ids=list(range(1_000_000)))]
+    topic = CreatePartitionsTopic(name="t", count=2, assignments=places)
+    request = CreatePartitionsRequest(topics=[topic], timeout_ms=5_000, validate_only=True)
+    (result,) = admin.ask(create_partitions.handle, request, 3).results
+    assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert broker_ids_of_client(places[0].broker_ids) == tuple(range(BROKERS_MAX + 1))
+    assert broker_ids_of_client([3, 1, 2]) == (3, 1, 2)
+
+
+def test_settings_of_one_resource_have_a_bound(admin: Admin) -> None:
+    """The same one said again and again would be one in the end, and what stands behind them is not passed over."""
+    setting = alter.AlterableConfig(name="retention.ms", value="9")
+    many = alter.AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[setting] * 10_001)
+    answer = admin.ask(alter_configs.handle, alter.AlterConfigsRequest(resources=[many]), 2)
+    (result,) = answer.responses
+    assert (result.error_code, result.error_message) == (
+        ErrorCode.POLICY_VIOLATION,
+        "more than 10000 changes in one request",
+    )
+    assert admin.running.look(lambda broker: broker.metadata.topic_config("t").get("retention.ms")) != "9"

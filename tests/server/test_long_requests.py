@@ -269,6 +269,9 @@ SHARPEST = {
     "AddPartitionsToTxn.5.transactions.topics.partitions-numbered",
     "WriteTxnMarkers.2.markers-empty",
     "OffsetFetch.10.groups.topics-known",
+    "Produce.13.topic_data-empty",
+    "CreateTopics.7.topics.configs-known",
+    "UpdateMetadata.8.live_brokers.endpoints-known",
 }
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from ottla.controller.interface import ConfigOverrides, ConfigTarget
+from ottla.config.dynamic import CHANGES_MAX
+from ottla.controller.interface import ConfigOverrides, ConfigResult, ConfigTarget
 from ottla.handlers.calls.call import Call
 from ottla.handlers.configs.changes import ConfigChangeResult, change_all
+from ottla.model import ErrorCode
 from ottla.protocol.generated.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -23,7 +25,10 @@ def handle(call: Call, request: AlterConfigsRequest) -> Steps[Awaitable[AlterCon
     return change_all(call, request.resources, _overrides, respond, _result, validate_only=request.validate_only)
 
 
-def _overrides(named: ConfigTarget, asked: AlterConfigsResource) -> ConfigOverrides:
+def _overrides(named: ConfigTarget, asked: AlterConfigsResource) -> ConfigOverrides | ConfigResult:
+    if len(asked.configs) > CHANGES_MAX:
+        message = f"more than {CHANGES_MAX} changes in one request"
+        return ConfigResult(named, ErrorCode.POLICY_VIOLATION, message)
     return ConfigOverrides(named, {config.name: config.value for config in asked.configs})
 
 

@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Iterable
 
 from ottla.controller.interface import PartitionResult, Reassignment
 from ottla.handlers.calls.call import Call
-from ottla.model import BrokerId, ErrorCode, TopicPartition
+from ottla.handlers.calls.from_brokers import broker_ids_of_client
+from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -36,7 +37,7 @@ def _changes(request: AlterPartitionReassignmentsRequest) -> Steps[list[Reassign
             yield  # also where they name no partition
         for piece in pieces(topic.partitions):
             for partition in piece:
-                target = None if partition.replicas is None else tuple(map(BrokerId, partition.replicas))
+                target = None if partition.replicas is None else broker_ids_of_client(partition.replicas)
                 tp = TopicPartition(topic.name, partition.partition_index)
                 changes.append(Reassignment(tp, target, keeps_factor))
             yield

@@ -10,6 +10,7 @@ from collections.abc import Awaitable
 
 from ottla.controller.interface import NewPartitions, TopicResult
 from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.from_brokers import broker_ids_of_client
 from ottla.model import BrokerId, ErrorCode
 from ottla.protocol.generated.create_partitions import (
     CreatePartitionsRequest,
@@ -54,7 +55,7 @@ def _new_partitions(topic: CreatePartitionsTopic) -> Steps[NewPartitions]:
         return NewPartitions(topic.name, topic.count)
     assignments: list[tuple[BrokerId, ...]] = []
     for piece in pieces(topic.assignments):
-        assignments.extend(tuple(map(BrokerId, each.broker_ids)) for each in piece)
+        assignments.extend(broker_ids_of_client(each.broker_ids) for each in piece)
         yield
     return NewPartitions(topic.name, topic.count, tuple(assignments))
 

@@ -8,6 +8,7 @@ from typing import Final
 from ottla.config.describe import describe_topic
 from ottla.controller.interface import TopicCreation, TopicToCreate
 from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.from_brokers import broker_ids_of_client
 from ottla.model import BrokerId, ErrorCode
 from ottla.protocol.generated.create_topics import (
     CreatableTopic,
@@ -18,7 +19,7 @@ from ottla.protocol.generated.create_topics import (
 )
 from ottla.security.authorizer import Operation
 from ottla.security.quotas import Use
-from ottla.steps import PIECE, Steps, counted, pieces
+from ottla.steps import Steps, counted, pieces
 
 #: Each takes some microseconds.
 _TOPICS_A_STEP: Final = 16
@@ -77,15 +78,13 @@ def _answered(
 
 def _new_topic(topic: CreatableTopic) -> Steps[TopicToCreate]:
     assignments: list[tuple[int, tuple[BrokerId, ...]]] = []
-    for each in topic.assignments:
-        assignments.append((each.partition_index, tuple(map(BrokerId, each.broker_ids))))
-        if len(assignments) % PIECE == 0:
-            yield
+    for some in pieces(topic.assignments):
+        assignments += [(each.partition_index, broker_ids_of_client(each.broker_ids)) for each in some]
+        yield
     configs: dict[str, str | None] = {}
-    for config in topic.configs:
-        configs[config.name] = config.value
-        if len(configs) % PIECE == 0:
-            yield
+    for piece in pieces(topic.configs):
+        configs.update((config.name, config.value) for config in piece)
+        yield
     return TopicToCreate(topic.name, topic.num_partitions, topic.replication_factor, tuple(assignments), configs)
 
 

@@ -17,7 +17,7 @@ from ottla.protocol.generated.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from ottla.security.authorizer import Operation
-from ottla.steps import Steps, taken
+from ottla.steps import Steps, pieces, taken
 
 
 def handle(call: Call, request: OffsetDeleteRequest) -> Steps[OffsetDeleteResponse | Later]:
@@ -38,9 +38,7 @@ def handle(call: Call, request: OffsetDeleteRequest) -> Steps[OffsetDeleteRespon
 
     def reply(response: OffsetDeleteResponse) -> None:
         response.throttle_time_ms = call.throttle_ms()
-        if response.error_code == ErrorCode.NONE:
-            response.topics = _joined(response.topics, refused)
-        answer.set(response)
+        answer.set(_joined(response, refused) if response.error_code == ErrorCode.NONE else response)
 
     yield from call.services.groups.shard_for_member(request.group_id).offset_delete(caller_of(call), request, reply)
     return answer
@@ -80,10 +78,17 @@ def _refuse(
 
 
 def _joined(
-    answered: list[OffsetDeleteResponseTopic], refused: dict[str, OffsetDeleteResponseTopic]
-) -> list[OffsetDeleteResponseTopic]:
+    response: OffsetDeleteResponse, refused: dict[str, OffsetDeleteResponseTopic]
+) -> Steps[OffsetDeleteResponse]:
     """One entry a topic, also where some of its partitions were refused."""
-    for topic in answered:
-        if mine := refused.pop(topic.name, None):
-            topic.partitions += mine.partitions
-    return [*refused.values(), *answered]
+    answered, response.topics = response.topics, []
+    for piece in pieces(answered):
+        for topic in piece:
+            if mine := refused.pop(topic.name, None):
+                topic.partitions += mine.partitions
+        yield
+    for some in pieces(refused.values()):
+        response.topics += some
+        yield
+    response.topics += answered
+    return response

@@ -190,10 +190,12 @@ def _answered(
     if response is ALL_COMMITTED:
         response = yield from committed(commit)
     topics: dict[str, TxnOffsetCommitResponseTopic] = {}
-    for topic in refused:
-        known = topics.setdefault(topic.name, topic)
-        if known is not topic:
-            known.partitions += topic.partitions
+    for some in pieces(refused):
+        for topic in some:
+            known = topics.setdefault(topic.name, topic)
+            if known is not topic:
+                known.partitions += topic.partitions
+        yield
     for answered in response.topics:
         topic = topics.setdefault(answered.name, TxnOffsetCommitResponseTopic(name=answered.name))
         for piece in pieces(answered.partitions):

@@ -33,6 +33,8 @@ _BY_TOPIC_SINCE: Final = 5
 _PARTITIONS_A_STEP: Final = 16
 #: What UpdateMetadata does not say of a live broker.
 _UNKNOWN_EPOCH: Final = -1
+#: Listeners of one broker.
+_ENDPOINTS_MAX: Final = 100
 _PROTOCOL_NAMES: Final = {number: name for name, number in SECURITY_PROTOCOLS.items()}
 
 
@@ -56,6 +58,8 @@ def handle(
     said = yield from _said(call, request)
     brokers: list[BrokerEndpoints] = []
     for piece in pieces(request.live_brokers, _PARTITIONS_A_STEP):
+        if any(len(broker.endpoints) > _ENDPOINTS_MAX for broker in piece):
+            return UpdateMetadataResponse(error_code=ErrorCode.INVALID_REQUEST)
         brokers += [_broker(call.version, broker) for broker in piece]
         yield
     return _carry_out(call, request, said, brokers)

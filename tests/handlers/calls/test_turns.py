@@ -488,6 +488,43 @@ def test_what_work_has_gathered_is_freed_in_turns_when_it_is_given_up(room: Room
     assert room.ended == room.failed == []
 
 
+@pytest.mark.parametrize("ends", ["its own frame", "a frame that it waits for", "the names of a closure"])
+def test_what_work_has_gathered_is_freed_in_turns_when_it_has_ended(room: Room, ends: str) -> None:
+    """A handler returns its answer, and all else that it had gathered goes with its frame."""
+    count = 40_000
+
+    def gathered() -> Steps[int]:
+        asked: dict[int, Held] = {}
+        nested = [(1, [Held(group_id="n") for _ in range(count)])]
+        for number in range(count):
+            asked[number] = Held(group_id="a")
+            if number % 64 == 0:
+                yield
+
+        def size() -> int:
+            return len(asked) + len(nested)
+
+        if ends == "the names of a closure":
+            yield
+            return size()
+        return len(asked) + len(nested)
+
+    def driven() -> Steps[int]:
+        found = yield from gathered()
+        yield from counting(5_000, [])
+        return found
+
+    async def scenario() -> list[int]:
+        Held.freed = 0
+        room.begin(driven() if ends == "a frame that it waits for" else gathered())
+        return await freed_a_turn(room)
+
+    freed = asyncio.run(scenario())
+    assert room.ended == [count + 1]
+    assert Held.freed == 2 * count
+    assert max(freed) <= count // 2
+
+
 def test_work_that_gives_itself_up_is_freed_in_turns_too(room: Room) -> None:
     count = 20_000
     jobs: list[Any] = []

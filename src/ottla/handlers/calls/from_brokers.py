@@ -7,7 +7,7 @@ needs the right to ClusterAction as well, as in Kafka.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from ottla import logs
 from ottla.coordination.errors import CoordinationError
@@ -30,10 +30,19 @@ def from_broker(call: Call, *, is_kraft: bool = False) -> ErrorCode:
 
 
 def broker_ids(numbers: Sequence[int]) -> tuple[BrokerId, ...]:
-    """Replicas, as a request names them. Raises DecodeError, which ends the connection."""
+    """Replicas, as a broker names them. Raises DecodeError, which ends the connection."""
     if len(numbers) > BROKERS_MAX:
         raise DecodeError(f"a list of {len(numbers)} brokers")
-    return tuple(map(BrokerId, numbers))
+    return _as_ids(numbers)
+
+
+def broker_ids_of_client(numbers: Sequence[int]) -> tuple[BrokerId, ...]:
+    """Replicas, as a client names them. Of too many one more is left than there can be: they are refused for that."""
+    return _as_ids(numbers[: BROKERS_MAX + 1])
+
+
+def _as_ids(numbers: Sequence[int]) -> tuple[BrokerId, ...]:
+    return cast("tuple[BrokerId, ...]", tuple(numbers))  # at once: a call for each takes twenty times as long
 
 
 def client_id_to_controller(broker: int) -> str:

@@ -8,14 +8,18 @@ keeps a list of its parts, lets go of the message, which frees next to nothing t
 
 A part that somebody else refers to stays as it is: nothing is taken out of a message.
 
-Work that is given up in its middle holds as much, in the frames of its generators: `held_by` finds it there, before the
-generators are closed. Work that fails has let go of its frames, and its fault keeps them: `kept_by` finds it there.
+Work holds as much that it has gathered itself, in the frames of its generators, and would free it in the step in which
+a generator ends. `held_by` finds it there before: whoever drives the work looks now and then, keeps what it finds, and
+frees what has left the frames since. Work that fails has let go of its frames, and its fault keeps them: `kept_by`
+finds it there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from gc import get_referents
 from inspect import CO_GENERATOR
-from types import GeneratorType
+from types import CellType, GeneratorType
 from typing import Any, Final
 
 from ottla.protocol.message import Structure
@@ -29,7 +33,7 @@ _FREED_A_STEP: Final = 256
 
 
 #: What has parts of its own.
-_CONTAINERS: Final = (Structure, list, dict)
+_CONTAINERS: Final = (Structure, list, dict, tuple, set)
 
 
 class Parts:
@@ -41,7 +45,7 @@ class Parts:
         #: Structures; before their own parts are found also lists and dictionaries of such.
         self._structures: list[Any] = list(messages)
         #: What stands in arrays of anything else, some at a time.
-        self._leaves: list[list[object]] = []
+        self._leaves: list[Sequence[object]] = []
 
     def found(self) -> Steps[None]:
         """To be done while the messages are still held."""
@@ -50,9 +54,11 @@ class Parts:
         for number, structure in enumerate(structures, 1):  # which grows meanwhile
             if structure is before:  # what is said again and again may be one object
                 pass
-            elif type(structure) is list:
+            elif isinstance(structure, (list, tuple)):
                 yield from self._elements(structure)
-            elif type(structure) is dict:
+            elif isinstance(structure, set):
+                yield from self._elements(list(structure))
+            elif isinstance(structure, dict):
                 yield from self._elements(list(structure.values()))
             else:
                 before = structure
@@ -65,10 +71,12 @@ class Parts:
             if number % _FOUND_A_STEP == 0:
                 yield
 
-    def _elements(self, elements: list[object]) -> Steps[None]:
+    def _elements(self, elements: Sequence[object]) -> Steps[None]:
         if not elements:
             return
-        of_structures = isinstance(elements[0], _CONTAINERS)
+        # A list has elements of one kind, and a tuple may have several.
+        looked_at = elements[:1] if isinstance(elements, list) else elements
+        of_structures = any(isinstance(each, _CONTAINERS) for each in looked_at)
         for start in range(0, len(elements), _FREED_A_STEP):
             some = elements[start : start + _FREED_A_STEP]
             if of_structures:
@@ -96,14 +104,20 @@ def held_by(steps: object) -> list[Any]:
     for generator in generators:  # which grows meanwhile
         if type(generator) is not GeneratorType or generator.gi_frame is None:
             continue
-        generators.append(generator.gi_yieldfrom)
-        for value in generator.gi_frame.f_locals.values():
-            if type(value) is GeneratorType:
-                if value is not generator.gi_yieldfrom:
-                    generators.append(value)
-            elif isinstance(value, _CONTAINERS):
-                held.append(value)
+        # Not by `f_locals`, which would keep all that it has shown.
+        for value in get_referents(generator):
+            inner = get_referents(value) if type(value) is CellType else (value,)
+            generators += [each for each in inner if type(each) is GeneratorType and each not in generators]
+            held += [each for each in inner if _is_much(each)]
     return held
+
+
+def _is_much(value: object) -> bool:
+    if not isinstance(value, _CONTAINERS):
+        return False
+    if isinstance(value, (Structure, dict)) or len(value) >= _FREED_A_STEP:
+        return True
+    return any(isinstance(each, _CONTAINERS) for each in value)
 
 
 def kept_by(fault: BaseException) -> list[Any]:

@@ -67,7 +67,7 @@ def behind(pause: Pause | None, steps: PausingSteps[T]) -> PausingSteps[T]:
 class Job:
     """Work that has not ended in its first slice, and the call-backs that want its result."""
 
-    __slots__ = ("done", "failed", "line", "over", "steps")
+    __slots__ = ("done", "failed", "held", "line", "over", "steps")
 
     def __init__(
         self,
@@ -80,6 +80,8 @@ class Job:
         self.steps = steps
         self.done = done
         self.failed = failed
+        #: What the work had gathered at the end of its last slice.
+        self.held: list[Any] = []
         self.over = False
 
 
@@ -192,6 +194,15 @@ class Turns:
             line.begun[Job(line, _freed(Parts(*held)), _nothing, _not_freed)] = None
             self._wake_soon()
 
+    def _free_what_is_left(self, job: Job) -> None:
+        """What the work had gathered by its last slice and has no more: a generator that has ended would have freed all
+        that it had in one step. It is freed in turns instead."""
+        if job.failed is _not_freed:
+            return
+        before, job.held = job.held, held_by(job.steps)
+        present = set(map(id, job.held))
+        self._free(job.line, [each for each in before if id(each) not in present])
+
     async def to_end(self, steps: PausingSteps[T], *, is_first: bool = False) -> T:
         """The result, for a handler that waits for other things too."""
         ended = self.slice(steps)
@@ -247,7 +258,9 @@ class Turns:
             self._close(job)
         elif found is None:
             job.line.rotate(job)
+            self._free_what_is_left(job)
         elif isinstance(found, JobResult):
+            self._free_what_is_left(job)
             self._end(job)
             job.done(found.result)
         else:

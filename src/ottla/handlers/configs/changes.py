@@ -36,6 +36,8 @@ class ConfigChangeResult(NamedTuple):
 
 
 _Key = tuple[int, str]
+#: What the controller is asked for, or why it is not.
+Asked = ConfigChanges | ConfigOverrides | ConfigResult
 
 
 class ConfigAlteration:
@@ -46,9 +48,7 @@ class ConfigAlteration:
         self._results: dict[_Key, ConfigResult] = {}
         self._wanted: list[ConfigChanges | ConfigOverrides] = []
 
-    def take(
-        self, resources: Sequence[AskedT], read: Callable[[ConfigTarget, AskedT], ConfigChanges | ConfigOverrides]
-    ) -> Steps[None]:
+    def take(self, resources: Sequence[AskedT], read: Callable[[ConfigTarget, AskedT], Asked]) -> Steps[None]:
         times: Counter[_Key] = Counter()
         for piece in pieces(resources):
             times.update((asked.resource_type, asked.resource_name) for asked in piece)
@@ -64,7 +64,7 @@ class ConfigAlteration:
         key: _Key,
         times: int,
         asked: AskedT,
-        read: Callable[[ConfigTarget, AskedT], ConfigChanges | ConfigOverrides],
+        read: Callable[[ConfigTarget, AskedT], Asked],
     ) -> None:
         named = resource(*key)
         if isinstance(named, ConfigResult):
@@ -78,7 +78,11 @@ class ConfigAlteration:
             if refused is not None:
                 self._results[key] = refused
             else:
-                self._wanted.append(read(named, asked))
+                found = read(named, asked)
+                if isinstance(found, ConfigResult):
+                    self._results[key] = found
+                else:
+                    self._wanted.append(found)
 
     async def carry_out(
         self,
@@ -124,7 +128,7 @@ class ConfigAlteration:
 def change_all(
     call: Call,
     resources: Sequence[AskedT],
-    read: Callable[[ConfigTarget, AskedT], ConfigChanges | ConfigOverrides],
+    read: Callable[[ConfigTarget, AskedT], Asked],
     respond: Callable[[list[ResultT]], ResponseT],
     result: Callable[[ConfigChangeResult], ResultT],
     *,

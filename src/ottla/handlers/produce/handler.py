@@ -25,7 +25,7 @@ from ottla.handlers.produce.checks import ProduceChecks, UncheckedBatch
 from ottla.handlers.produce.held import HeldProduce, HeldProduces, WaitingRun
 from ottla.handlers.produce.lanes import Lanes
 from ottla.handlers.produce.memo import ProduceMemo, remember
-from ottla.handlers.produce.parts import LongProduce, encoded
+from ottla.handlers.produce.parts import LongProduce, encoded, let_go
 from ottla.handlers.produce.rules import any_transactional, is_to_be_parsed, is_transactional, refused_in
 from ottla.handlers.produce.waiting import ACKS_ALL, ACKS_NONE, PartitionOutcome, ProduceWait, acknowledged
 from ottla.handlers.routes import HOT, PRODUCE
@@ -221,6 +221,7 @@ class ProduceHandler(Participant):
             yield
         self._metrics.failed_produces.value += failed
         if request.acks == ACKS_NONE:
+            yield from let_go(answers)
             return None if failed else bytearray()
         return (yield from encoded(request, answers, ANSWER_BYTES_MAX))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from operator import itemgetter
-from typing import Final
+from typing import Final, TypeVar
 
 from ottla.handlers.calls.peer import Peer
 from ottla.handlers.calls.turns import STEPS_A_LOOK
@@ -27,7 +27,9 @@ from ottla.protocol.hot.produce_steps import encode_produce_response_steps, pars
 from ottla.protocol.primitives import Buffer
 from ottla.protocol.stepping import DecodingAllowance
 from ottla.replication.round import Round
-from ottla.steps import Steps, pieces
+from ottla.steps import Steps, pieces, taken
+
+T = TypeVar("T")
 
 #: Partitions of one round, each of some ten microseconds.
 PIECE: Final = 16
@@ -66,24 +68,27 @@ class LongProduce:
         transaction = ProducedTransaction.of_request(transactional_id, self.version)
         if not admission.may_use(self.peer, transactional_id):
             foreign = yield from self._any_transactional(parts)
-        each = ((topic, partition) for topic, partitions in topics for partition in partitions)
-        for piece in pieces(each, PIECE):
-            wait = self._piece_wait(timeout_ms)
+        for some in pieces(topics):
+            yield  # also where they name no partition
+            for piece in pieces(((topic, each) for topic, partitions in some for each in partitions), PIECE):
+                wait = self._piece_wait(timeout_ms)
 
-            def stage(piece: tuple[Part, ...] = piece, wait: ProduceWait = wait) -> None:
-                held: list[UncheckedBatch] = []
-                wait.topics = list(self._append(piece, admission, appends, transaction, held, foreign=foreign))
-                if held:
-                    checks.hold(self.peer, wait, held)
-                staged(wait)
+                def stage(piece: tuple[Part, ...] = piece, wait: ProduceWait = wait) -> None:
+                    held: list[UncheckedBatch] = []
+                    wait.topics = list(self._append(piece, admission, appends, transaction, held, foreign=foreign))
+                    if held:
+                        checks.hold(self.peer, wait, held)
+                    staged(wait)
 
-            this_round.within(stage)
-            # A piece may take a millisecond: the clock is looked at.
-            for _ in range(STEPS_A_LOOK):
-                yield
+                this_round.within(stage)
+                # A piece may take a millisecond: the clock is looked at.
+                for _ in range(STEPS_A_LOOK):
+                    yield
+        yield from let_go(topics)
         while self._open:
             yield self  # type: ignore[misc]  # what drives the steps knows what to do with it
-        return [answer for answers in self._answers for answer in answers]
+        of_pieces, self._answers = self._answers, []
+        return [answer for answers in of_pieces for answer in answers]
 
     def wait(self, resume: Callable[[], None]) -> None:
         """Calls when the last piece is acknowledged."""
@@ -107,8 +112,9 @@ class LongProduce:
 
     def _any_transactional(self, parts: ProduceParts) -> Steps[bool]:
         frame = memoryview(self._frame)
-        for _, partitions in parts[3]:
-            for piece in pieces(partitions):
+        for some in pieces(parts[3]):
+            yield
+            for piece in pieces(each for _, partitions in some for each in partitions):
                 if any(is_transactional(frame[start:end]) for _, start, end in piece if end > start):
                     return True
                 yield
@@ -154,14 +160,24 @@ class LongProduce:
 def encoded(request: LongProduce, answers: list[TopicAnswer], limit: int) -> Steps[bytearray]:
     """The answer as a frame. A topic whose partitions fell into several pieces stands in it once."""
     topics: list[TopicAnswer] = []
-    for topic, partitions in answers:
-        if topics and topics[-1][0] == topic:
-            topics[-1][1].extend(partitions)
-        else:
-            topics.append((topic, partitions))
+    for some in taken(answers):
+        for topic, partitions in some:
+            if topics and topics[-1][0] == topic:
+                topics[-1][1].extend(partitions)
+            else:
+                topics.append((topic, partitions))
         yield
-    return (
-        yield from encode_produce_response_steps(
-            request.version, topics, request.throttle_ms, correlation_id=request.correlation, limit=limit
-        )
+    answer = yield from encode_produce_response_steps(
+        request.version, topics, request.throttle_ms, correlation_id=request.correlation, limit=limit
     )
+    yield from let_go(topics)
+    return answer
+
+
+def let_go(topics: list[tuple[str | bytes, list[T]]]) -> Steps[None]:
+    """Of many partitions some at a time: all others would wait until they are freed."""
+    for some in taken(topics):
+        for _, partitions in some:
+            for _ in taken(partitions):
+                yield
+        yield
