@@ -36,7 +36,12 @@ async def ask(cluster: Cluster, leader: int) -> tuple[int, int]:
     await asyncio.to_thread(cluster.pause, leader)
     asked = asyncio.ensure_future(connection.ask(request(b"asleep"), ProduceResponse, timeout_ms=120_000, at_most=9))
     others = [broker for broker in cluster.addresses if broker != leader]
-    await asyncio.to_thread(cluster.until, lambda: cluster.leader(TOPIC, asked=others) not in (-1, leader))
+
+    def is_replaced() -> bool:
+        """As each of the others says: the new leader has taken its role then, and fetches from the old one no more."""
+        return all(cluster.leader(TOPIC, asked=[other]) not in (-1, leader) for other in others)
+
+    await asyncio.to_thread(cluster.until, is_replaced)
     await asyncio.to_thread(cluster.resume, leader)
     behind = await asked
     connection.abandon(RuntimeError("done"))  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ottla import __version__, logs
@@ -26,6 +27,7 @@ from ottla.config import Config, LogConfig
 from ottla.controller.controller import ClusterController
 from ottla.controller.deciding.context import ClusterContext
 from ottla.controller.loading import load_topics
+from ottla.coordination.interface import SessionEvent
 from ottla.coordination.providers import BrokersTree
 from ottla.handlers.calls.call import Services
 from ottla.handlers.fetch.handler import FetchHandler
@@ -221,9 +223,13 @@ class Broker:
         )
         parts = BrokerParts(ground, sessions.present)
         parts.membership.on_session = sessions.go_on
-        parts.membership.on_session_event = self.session_counts.heard
+        parts.membership.on_session_event = partial(self._session_event, parts)
         parts.membership.on_lost = self._give_up
         return parts
+
+    def _session_event(self, parts: BrokerParts, event: SessionEvent) -> None:
+        self.session_counts.heard(event)
+        parts.standing_aside.session_event(event)
 
     def _end_of_start(self, tree: BrokersTree, directories: LogDirectories) -> None:
         """What the start wrote is in the tree, or waits for room; until then nothing is appended under its epochs."""
@@ -323,6 +329,7 @@ class Broker:
         if self._server is not None:
             self._server.stop_accepting()
         if parts is not None:
+            parts.standing_aside.close()
             parts.journals.stop()
             parts.transaction_journals.stop()
             parts.questions.close()

@@ -5,7 +5,7 @@
                       ├─▶ what controllers announce ─▶ this broker's controller ─▶ membership ─▶ the controller as
                       │                                                                          handlers ask it
                       ├─▶ rounds: waiters' deadlines, writes, journals of coordinators
-                      └─▶ in-sync sets, fetchers
+                      └─▶ in-sync sets, fetchers ─▶ standing aside
                                         all of these ─▶ services, which is what handlers have
 
 `Broker` runs them, and ends them in its own order.
@@ -26,6 +26,7 @@ from ottla.broker.isr_requests import IsrRequests
 from ottla.broker.membership import Member, Membership
 from ottla.broker.reaching import BrokerReach
 from ottla.broker.replica_reports import ReplicaReports
+from ottla.broker.standing_aside import StandingAside
 from ottla.broker.transaction_partitions import TransactionJournalSettings, TransactionPartitions
 from ottla.config import Config
 from ottla.config.live import LiveConfig
@@ -166,6 +167,14 @@ class BrokerParts:
         self.replicas.isr_changes.lag_ms_max = config.replication.lag_time_ms_max
         self.isr_requests = IsrRequests(broker_id, self.replicas, self.controller, metadata, clock)
         self.fetchers = open_fetchers(broker_id, self.replicas, ports, live, metadata)
+        self.standing_aside = StandingAside(
+            self.replicas,
+            self.fetchers,
+            metadata,
+            clock,
+            lambda: self.membership.tree,
+            lambda: live.current.replication.fetch_wait_ms_max,
+        )
         # A coordinator of another kind takes its place here.
         coordinated: list[RoleListener] = [
             GroupPartitions(self.groups, self.journals),

@@ -86,6 +86,15 @@ class LocalSession:
         return self.store.fault
 
     @property
+    def may_live(self) -> bool:
+        """It ends with this process, or with the tree."""
+        return self.fault is None
+
+    @property
+    def is_connected(self) -> bool:
+        return self.fault is None
+
+    @property
     def durable_zxid(self) -> int:
         """The last transaction that is certainly on the medium."""
         return self.store.durable_zxid

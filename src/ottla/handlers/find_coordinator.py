@@ -14,6 +14,7 @@ from typing import Final
 
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.group_calls import steps_of_name
+from ottla.handlers.calls.topic_partitions import stands_aside
 from ottla.handlers.on_demand.internal_topics import new_internal_topic
 from ottla.metadata import Endpoint
 from ottla.model import NO_BROKER, OFFSETS_TOPIC, TRANSACTION_TOPIC, ErrorCode
@@ -97,7 +98,9 @@ def _coordinator(call: Call, key_type: int, key: str) -> Coordinator:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "This broker coordinates no share groups.")
     broker = None if state is None else services.metadata.brokers.get(state.leader)
     endpoint: Endpoint | None = None if broker is None else broker.endpoint(call.listener)
-    if broker is None or endpoint is None or broker.id in services.metadata.doubted:
+    if state is None or broker is None or endpoint is None:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
+    if broker.id in services.metadata.doubted or stands_aside(call, state):
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     return Coordinator(key=key, node_id=broker.id, host=endpoint.host, port=endpoint.port, error_message="")
 

@@ -99,10 +99,11 @@ def _answer(call: Call, request: MetadataRequest) -> Steps[bytes]:
     operations = OPERATIONS_UNKNOWN
     if request.include_cluster_authorized_operations and call.allowed_on_cluster(Operation.DESCRIBE):
         operations = call.authorized_operations(Resource.CLUSTER, CLUSTER_NAME)
+    unnamed = call.services.broker_id if (yield from _is_no_place(call, request)) else NO_BROKER
     brokers = [
         (broker.id, endpoint.host, endpoint.port, broker.rack)
         for broker in metadata.brokers.values()
-        if (endpoint := broker.endpoint(call.listener)) is not None
+        if broker.id != unnamed and (endpoint := broker.endpoint(call.listener)) is not None
     ]
     return encode_metadata_response(
         call.version,
@@ -115,6 +116,24 @@ def _answer(call: Call, request: MetadataRequest) -> Steps[bytes]:
         correlation_id=call.correlation_id,
         topic_count=topics.count,
     )
+
+
+def _is_no_place(call: Call, request: MetadataRequest) -> Steps[bool]:
+    """Whether this broker is to leave itself out: it stands aside, and leads nothing of what is asked for.
+
+    A client that is connected to it alone would ask it for the leaders again and again, and never another broker.
+    """
+    replicas, metadata = call.services.replicas, call.services.metadata
+    if not replicas.aside:
+        return False
+    led = {tp.topic for tp in replicas.leaders}
+    if request.topics is None or (call.version == 0 and not request.topics):
+        return not led
+    for piece in pieces(request.topics):
+        if not led.isdisjoint(topic.name or metadata.topic_name(topic.topic_id) for topic in piece):
+            return False
+        yield
+    return True
 
 
 def _all(call: Call, *, wants_operations: bool) -> Steps[_EncodedTopics]:

@@ -219,6 +219,13 @@ class IsrChanges:
         """To be asked again."""
         return self._asks.get(ask.tp) is ask
 
+    def goes_on(self, leader: Leader) -> None:
+        """One that stood aside meanwhile: what it had asked for, and nobody knows the end of, is asked again."""
+        pending = leader.isr.pending
+        if pending is not None:
+            self._asks[leader.tp] = IsrAsk(leader, leader.epoch, leader.partition_epoch, pending)
+            self.on_ask()
+
     def unknown(self, ask: IsrAsk) -> None:
         """Nobody knows whether it was done: the same is asked again, which changes nothing where it was."""
         if ask.is_open:

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 from ottla import logs
 from ottla.config.log import LogConfig
 from ottla.metadata import PartitionState
-from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
+from ottla.model import NO_BROKER, ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from ottla.ports import Clock, Workers
 from ottla.replication.follower import Follower
 from ottla.replication.isr import InSyncReplicas
 from ottla.replication.isr_changes import IsrChanges
-from ottla.replication.isr_progress import Beat
+from ottla.replication.isr_progress import NEVER, Beat
 from ottla.replication.leader import Leader
 from ottla.replication.log_files import FileWork, LogFiles
 from ottla.replication.missing import MissingReplicas
@@ -54,6 +54,10 @@ class Replicas:
         self.waiters = waiters
         self.leaders: dict[TopicPartition, Leader] = {}
         self.followers: dict[TopicPartition, Follower] = {}
+        #: Those that led until they stood aside; each of these partitions has a follower of nobody meanwhile.
+        self.aside: dict[TopicPartition, Leader] = {}
+        #: When a follower last asked for one of these, by the monotonic clock.
+        self.sought_ms = NEVER
         #: Why a partition cannot be served, where its directory could not take it; others stand with the directories.
         self._offline: dict[TopicPartition, str] = {}
         self._missing = MissingReplicas(broker_id, directories, workers, clock, self._go_offline)
@@ -206,6 +210,9 @@ class Replicas:
         role = self.leaders.get(tp) or self.followers.get(tp)
         if role is not None and _is_older(state, role):
             return ErrorCode.STALE_CONTROLLER_EPOCH
+        if tp in self.aside:
+            self.lead_again(tp)
+            role = self.leaders[tp]
         if role is not None and role.epoch == state.leader_epoch and role.leader_id != state.leader:
             # In one leader epoch there is one leader.
             return ErrorCode.STALE_CONTROLLER_EPOCH
@@ -265,20 +272,56 @@ class Replicas:
         if follower is not None and follower.epoch == state.leader_epoch:
             _note_epochs(follower, state)
             return
-        high_watermark = self._known_high_watermark(tp)
-        follower = Follower(
-            *(tp, log, state.leader_epoch, state.leader, high_watermark),
+        follower = self._follower(tp, log, state.leader_epoch, state.leader)
+        _note_epochs(follower, state)
+        self._become(follower)
+
+    def _follower(self, tp: TopicPartition, log: Log, epoch: int, leader: int) -> Follower:
+        return Follower(
+            *(tp, log, epoch, leader, self._known_high_watermark(tp)),
             lowering=self.directories.lowering,
             wrote=self.files.follower_wrote,
             committed=self._follower_committed,
         )
-        _note_epochs(follower, state)
-        self._drop_roles(tp)
-        self.followers[tp] = follower
+
+    def _become(self, follower: Follower) -> None:
+        self._drop_roles(follower.tp)
+        self.followers[follower.tp] = follower
         if not follower.may_ask:
             # What a crash has left, or what it wrote as a leader. Nobody else may come to ask for the flush.
-            self.files.flush(log)
+            self.files.flush(follower.log)
         self._listeners.became_follower(follower)
+
+    def stand_aside(self, tp: TopicPartition) -> None:
+        """A leader that may have been replaced leads nobody any more, until `lead_again`, or a state says who leads:
+        it follows nobody, in the leader epoch that it led in. Nothing where none leads here."""
+        leader = self.leaders.get(tp)
+        if leader is None:
+            return
+        leader.log.staging.roll_apart()
+        follower = self._follower(tp, leader.log, leader.epoch, NO_BROKER)
+        _note_epochs(follower, leader)
+        self._become(follower)
+        self.aside[tp] = leader
+
+    def lead_again(self, tp: TopicPartition) -> None:
+        """One that stood aside leads as it did, in the same leader epoch, with what it knows of its in-sync set: the
+        controller may have taken a member of which this broker has not heard. Nothing where none stood aside."""
+        aside = self.aside.pop(tp, None)
+        if aside is None:
+            return
+        log = self.followers[tp].log
+        log.staging.roll_apart()
+        self._drop_roles(tp)
+        leader = self.leaders[tp] = aside.moved_to(log)
+        self.isr_changes.goes_on(leader)
+        self._listeners.became_leader(leader)
+
+    def sought(self, tp: TopicPartition, replica: int, leader_epoch: int) -> None:
+        """A follower asks one that stood aside, in the leader epoch in which this led."""
+        aside = self.aside.get(tp)
+        if aside is not None and leader_epoch == aside.epoch and replica in aside.isr.followers:
+            self.sought_ms = self._clock.monotonic_ms()
 
     def _known_high_watermark(self, tp: TopicPartition) -> int:
         role = self.leaders.get(tp) or self.followers.get(tp)
@@ -286,6 +329,7 @@ class Replicas:
 
     def _drop_roles(self, tp: TopicPartition) -> None:
         leader, follower = self.leaders.pop(tp, None), self.followers.pop(tp, None)
+        self.aside.pop(tp, None)
         if leader is not None:
             leader.retire()
             leader.changed_over()
@@ -437,7 +481,7 @@ def _is_older(state: PartitionState, role: Leader | Follower) -> bool:
     return (state.leader_epoch, state.partition_epoch) < (role.epoch, role.partition_epoch)
 
 
-def _note_epochs(role: Leader | Follower, state: PartitionState) -> None:
+def _note_epochs(role: Leader | Follower, state: PartitionState | Leader) -> None:
     role.controller_epoch, role.partition_epoch = state.controller_epoch, state.partition_epoch
 
 

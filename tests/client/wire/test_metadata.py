@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.client.proxy import Action, Cut, Pass, Proxy, Request, read_frame
@@ -245,3 +246,32 @@ async def test_nothing_is_created_by_looking() -> None:
         await one.close()
     assert not asked[0].allow_auto_topic_creation
     assert [topic.name for topic in asked[0].topics or []] == ["t"]
+
+
+async def test_a_broker_that_knows_no_leader_is_not_asked_again_while_there_is_another() -> None:
+    """It may be cut off from those who elect: it will never know one."""
+    ports: dict[int, int] = {}
+
+    def script(knows: bool) -> Callable[[Peer], Awaitable[None]]:
+        async def serve(peer: Peer) -> None:
+            await peer.negotiate()
+            while True:
+                header = await peer.request()
+                told = answer((0, 2, 6) if knows else (0, -1, 5))
+                for broker in told.brokers:
+                    broker.host, broker.port = "127.0.0.1", ports[broker.node_id]
+                await peer.answer(header, told)
+
+        return serve
+
+    async with ScriptedServer(script(knows=False)) as cut_off, ScriptedServer(script(knows=True)) as other:
+        ports.update({1: cut_off.port, 2: other.port})
+        one = cluster(cut_off.bootstrap)
+        one.want(["t"])
+        async with asyncio.timeout(60):
+            while one.metadata.leader("t", 0) is None:
+                await one.updated()
+        # Its next answers, which are older, change nothing.
+        await one.updated()
+        assert leaders(one.metadata) == [2]
+        await one.close()

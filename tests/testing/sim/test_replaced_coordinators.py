@@ -1,4 +1,5 @@
-"""A coordinator is cut off from all but its clients, and replaced: what it still says, and that it stores nothing."""
+"""A coordinator is cut off from all but its clients, and replaced: what it still says before it stands aside, and that
+it stores nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +7,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+import pytest
+
+from ottla.broker import standing_aside
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.offset_commit import (
     OffsetCommitRequest,
@@ -72,7 +76,9 @@ async def is_acknowledged(attempt: Awaitable[None]) -> bool:
     return True
 
 
-def test_a_replaced_coordinator_says_what_it_knew_and_stores_nothing() -> None:
+def test_a_replaced_coordinator_says_what_it_knew_and_stores_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # It would resign (docs/decisions/standing-aside.md) before anything is asked here.
+    monkeypatch.setattr(standing_aside, "LATE_MS", 3_600_000)
     with Simulation(1) as simulation:
         cluster = SimulatedCluster(simulation, ServedTree(simulation), 3, PROPERTIES)
         fabric = simulation.world.fabric

@@ -83,13 +83,16 @@ class Connections:
             raise ClientClosed("the client is closed")
         return task.result()
 
-    async def to_any(self) -> BrokerConnection:
-        """A control connection to whichever broker is there: an open one, a known broker, a bootstrap address."""
+    async def to_any(self, rather_not: BrokerConnection | None = None) -> BrokerConnection:
+        """A control connection to whichever broker is there: an open one, a known broker, a bootstrap address.
+
+        `rather_not`: only where there is no other one that is open.
+        """
         if self._closed:
             raise ClientClosed("the client is closed")
         there = [one for (_, lane), one in self._there.items() if lane == CONTROL and not one.closed]
         if there:
-            return min(there, key=lambda connection: connection.in_flight)
+            return min(there, key=lambda connection: (connection is rather_not, connection.in_flight))
         faults: list[KafkaError] = []
         for node_id in self._all_nodes():
             try:
@@ -102,6 +105,14 @@ class Connections:
         self._unreached = True
         self.on_unreached(fault)
         raise fault
+
+    def open_another(self) -> None:
+        """Connects in the background to one more of the brokers that are known, if there is one: nobody waits for a
+        host that does not answer."""
+        for node_id in self._all_nodes():
+            if node_id >= 0 and self.open(node_id, CONTROL) is None:
+                self.open_soon(node_id, CONTROL, lambda: None)
+                return
 
     def adopt_bootstrap(self) -> None:
         """A bootstrap connection becomes its broker's, now that the broker's id is known."""

@@ -102,6 +102,8 @@ async def coordinators(
     def take(key: str, node_id: int, code: int, message: str | None) -> None:
         if code:
             errors[key] = error_of(code, message, about=key)
+            if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                cluster.knew_nobody(connection)
         else:
             found.setdefault(node_id, []).append(key)
 

@@ -98,6 +98,11 @@ def merged(old: Metadata, answer: MetadataResponse, wanted: Iterable[str] | None
     return Metadata(answer.cluster_id, answer.controller_id, nodes, topics, errors, names)
 
 
+def lacks_leaders(answer: MetadataResponse) -> bool:
+    """Whether nobody leads some partition, as far as the broker knows that has answered."""
+    return any(one.leader_id < 0 for topic in answer.topics for one in topic.partitions)
+
+
 def _topic(name: str, answered: MetadataResponseTopic, known: Topic | None) -> Topic:
     same = known is not None and known.topic_id == answered.topic_id
     before = known.partitions if known is not None and same else ()

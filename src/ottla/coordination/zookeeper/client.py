@@ -154,6 +154,14 @@ class RemoteTree:
         return self._session.fault
 
     @property
+    def may_live(self) -> bool:
+        return self._session.may_live
+
+    @property
+    def is_connected(self) -> bool:
+        return self._session.server is not None
+
+    @property
     def durable_zxid(self) -> int:
         """The last transaction that a server has shown: only committed ones are shown."""
         return self._session.last_zxid

@@ -92,6 +92,8 @@ class ServerConnection(asyncio.Protocol):
         self.writing_paused = False
         #: When the first request was sent of those since which nothing was received; None: nothing is awaited.
         self.awaiting_since_ms: int | None = None
+        #: When the server was last heard of.
+        self.heard_ms = now_ms()
 
     # Its life.
 
@@ -148,6 +150,7 @@ class ServerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.awaiting_since_ms = None
+        self.heard_ms = self._now_ms()
         self._buffer += data
         try:
             self._take_frames()

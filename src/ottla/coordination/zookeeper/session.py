@@ -14,9 +14,9 @@ The next server is sent the session's id and password, then the watches that are
 `sync`: a caller that then reads in order to find out what became of the write sees all that was done, also on a server
 that is behind. Only then follow reads and writes.
 
-Only a server can say that a session has expired: this side never counts it down. What it does by itself is to prove
-that the process is alive: pings come from the event loop that serves the clients, so that a loop which stands still for
-long loses its session, as it should.
+Only a server can say that a session has expired: this side never ends one by counting it down (`may_live` says what it
+would count). What it does by itself is to prove that the process is alive: pings come from the event loop that serves
+the clients, so that a loop which stands still for long loses its session, as it should.
 """
 
 from __future__ import annotations
@@ -136,6 +136,8 @@ class KeeperSession:
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._closing: asyncio.Future[KeeperAnswer] | None = None
         self._fault: str | None = None
+        #: When a server was last heard of, on the connections before this one.
+        self._heard_ms = clock.monotonic_ms()
 
     # Its life.
 
@@ -152,6 +154,15 @@ class KeeperSession:
     def fault(self) -> str | None:
         """Why it is over, unless it was closed here; None while it is not."""
         return self._fault
+
+    @property
+    def may_live(self) -> bool:
+        """Whether it can still be alive by this side's clock. Nothing here rests on it: it is for a broker that hears
+        of nobody else either."""
+        if self._state in (SessionState.EXPIRED, SessionState.CLOSED):
+            return False
+        heard_ms = self._heard_ms if self._connection is None else self._connection.heard_ms
+        return self._clock.monotonic_ms() - heard_ms < self.info.timeout_ms
 
     def _become(self, state: SessionState) -> None:
         assert (self._state, state) in _NEXT, f"{self._state} becomes {state}"
@@ -326,6 +337,7 @@ class KeeperSession:
         if connection is not self._connection:
             return
         self._connection = None
+        self._heard_ms = connection.heard_ms
         self._stop_timer()
         self._take_back(connection)
         self._become(SessionState.DISCONNECTED)

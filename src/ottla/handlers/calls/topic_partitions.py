@@ -27,8 +27,14 @@ def leader_shown(call: Call, state: PartitionState) -> tuple[ErrorCode, BrokerId
     none, or it is gone or seems to be, or has no such listener."""
     metadata = call.services.metadata
     leader = metadata.brokers.get(state.leader)
-    if leader is None or leader.id in metadata.doubted:
+    if leader is None or leader.id in metadata.doubted or stands_aside(call, state):
         return ErrorCode.LEADER_NOT_AVAILABLE, NO_BROKER
     if leader.endpoint(call.listener) is None:
         return ErrorCode.LISTENER_NOT_FOUND, NO_BROKER
     return ErrorCode.NONE, leader.id
+
+
+def stands_aside(call: Call, state: PartitionState) -> bool:
+    """Whether this broker is its leader as far as it knows, and does not lead, since it may have been replaced."""
+    replicas = call.services.replicas
+    return state.leader == replicas.broker_id and TopicPartition(state.topic, state.partition) in replicas.aside

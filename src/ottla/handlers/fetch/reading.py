@@ -385,6 +385,8 @@ class FetchReader:
         tp = TopicPartition(name, asked.partition)
         leader = self._services.replicas.leaders.get(tp)
         if leader is None:
+            if self.is_follower:
+                self._services.replicas.sought(tp, self.replica_id, asked.current_leader_epoch)
             follower = self._services.replicas.followers.get(tp) if self._reads_followers else None
             return follower if follower is not None else self._services.replicas.why_not_leader(tp)
         # Only a broker that holds a replica may say how far that replica is: the high watermark rests on it.

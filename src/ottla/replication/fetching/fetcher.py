@@ -35,6 +35,7 @@ from ottla.replication.fetching.rate import MinuteRate
 from ottla.replication.fetching.session import FULL, FollowerSession
 from ottla.replication.fetching.surroundings import Surroundings
 from ottla.replication.fetching.taking import TakenAnswer
+from ottla.replication.isr_progress import NEVER
 from ottla.steps import Steps
 
 log_event = logs.logger("replication")
@@ -84,6 +85,9 @@ class Fetcher:
         self._hung_up_ms = -HANG_UP_MS
         #: The answer that is being taken over.
         self._taking: Steps[None] | None = None
+        self._answer: TakenAnswer | None = None
+        #: When the leader last answered as one that has heard of nothing which this broker has not.
+        self.agreed_ms = NEVER
         #: Answers in a row that refused all.
         self._refusals = 0
         self._turn: asyncio.Handle | None = None
@@ -281,7 +285,8 @@ class Fetcher:
         self._refusals = 0
         self._link.answered()
         self._session.answered(session_id)
-        self._taking = TakenAnswer(self.partitions, self._session, self._lookups, self._around).steps(rows)
+        self._answer = TakenAnswer(self.partitions, self._session, self._lookups, self._around)
+        self._taking = self._answer.steps(rows)
         self._take_on()
 
     def _take_on(self) -> None:
@@ -299,6 +304,8 @@ class Fetcher:
         except StopIteration:
             self._taking = None
             at_ms = now_ms()
+            if self._answer is not None and not self._answer.is_fenced:
+                self.agreed_ms = at_ms
             self._waiters.settle(at_ms)
             self._flush_until_ms = at_ms + FLUSH_MS
             self._ask()

@@ -25,6 +25,7 @@ from ottla.ports import Ports
 from ottla.replication.fetching.partition import FetchedPartition, FetchState
 from ottla.replication.fetching.surroundings import Surroundings
 from ottla.replication.follower import Follower
+from ottla.replication.isr_progress import NEVER
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 from ottla.replication.throttles import ReplicationQuota
@@ -142,6 +143,11 @@ class Fetchers:
         self._of.clear()
         self._around.questions.close()
         self._around.doubts.close()
+
+    @property
+    def agreed_ms(self) -> int:
+        """When a leader last answered that knew no more of who leads than this broker; NEVER where none did."""
+        return max((fetcher.agreed_ms for fetcher in self._fetchers.values()), default=NEVER)
 
     # -- for metrics
 

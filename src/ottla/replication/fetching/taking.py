@@ -49,7 +49,7 @@ _OF_A_TOPIC: Final = frozenset(
 class TakenAnswer:
     """One answer, with what was asked."""
 
-    __slots__ = ("_around", "_asked", "_lookups", "_partitions", "_session")
+    __slots__ = ("_around", "_asked", "_lookups", "_partitions", "_session", "is_fenced")
 
     def __init__(
         self, partitions: AskedPartitions, session: FollowerSession, lookups: Lookups, around: Surroundings
@@ -60,6 +60,8 @@ class TakenAnswer:
         self._asked = session.known
         self._lookups = lookups
         self._around = around
+        #: Whether the leader knows of another leader epoch of some partition than this broker.
+        self.is_fenced = False
 
     def steps(self, rows: Iterator[AnswerRow]) -> Steps[None]:
         """A step is a write, or a partition without records. Raises DecodeError where the answer is not sound."""
@@ -153,6 +155,7 @@ class TakenAnswer:
         if error == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._lookups.ask_range(one)
         elif error in _OF_A_LEADER_EPOCH:
+            self.is_fenced = True
             partitions.wait_for_news(one)
         elif error in _OF_A_TOPIC:
             partitions.wait_longer(one)
