@@ -23,7 +23,7 @@ from ottla.pipeline.running import PipelineRun
 from ottla.pipeline.tables.reading import read_table
 from ottla.spark.sink.clients import close_kept_clients
 from ottla.spark.source.links import close_links
-from ottla.testing import InProcessBroker
+from ottla.testing import Cluster, InProcessBroker
 
 _numbers = itertools.count()
 #: What runs of pipelines set in the session, which other tests use too.
@@ -47,7 +47,7 @@ def broker() -> Iterator[InProcessBroker]:
 class Pipeline:
     """One file, its folder, and its topic."""
 
-    def __init__(self, session: Any, broker: InProcessBroker, folder: Path) -> None:
+    def __init__(self, session: Any, broker: InProcessBroker | Cluster, folder: Path) -> None:
         self.spark = session
         self.broker = broker
         self.folder = folder

@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 from tests.conftest import REPOSITORY
 from tests.pipeline.conftest import Pipeline
+from tests.spark.attempts import check_attempts, kill_rounds
 from tests.spark.conftest import needs_java
 from tests.spark.processes import end_all
-from tests.spark.standalone import SPECULATION, executors, ran_twice, standalone, workers_of_python
+from tests.spark.standalone import SLOW, SPECULATION, executors, standalone, workers_of_python
 
 from ottla.pipeline.tables.log import TableLog
 
@@ -36,7 +37,7 @@ BATCH = 25
 FILE = """
 @table
 def raw():
-    return read_topic("TOPIC", maxOffsetsPerTrigger=TAKEN)
+    return read_topic("TOPIC", maxOffsetsPerTrigger=TAKEN, minPartitions=4).where("ALL")
 
 @table
 @expect_or_drop("positive", "amount > 0")
@@ -55,10 +56,21 @@ class Rounds:
     def __init__(self, pipeline: Pipeline, batch: int) -> None:
         self.pipeline = pipeline
         self.records = 0
-        pipeline.define(FILE.replace("TAKEN", str(batch)))
+        self._text = FILE.replace("TAKEN", str(batch))
+        self._define("true")
         self._log = pipeline.folder / "driver.txt"
         self._spark = ["--master", "local[2]"]
         self._running: subprocess.Popen[bytes] | None = None
+
+    def _define(self, condition: str) -> None:
+        self.pipeline.define(self._text.replace("ALL", condition))
+
+    def send_slow(self) -> None:
+        """Records that nobody has read yet, of which the last one takes long to read."""
+        self.end()
+        self.send(RECORDS_A_ROUND)
+        is_slow = f"get_json_object(CAST(value AS STRING), '$.id') = '{self.records - 1}'"
+        self._define(f"NOT ({is_slow} AND {SLOW})")
 
     def on(self, master: str, config: Mapping[str, str]) -> None:
         """Elsewhere than in one process."""
@@ -182,18 +194,21 @@ def test_drivers_and_executors_of_a_cluster_are_killed_with_speculation(pipeline
     with standalone(tmp_path, workers=2) as (master, machines):
         rounds.on(master, {**SPECULATION, "spark.eventLog.dir": events.as_uri()})
         victims = (executors, workers_of_python, nobody)
+        kills = 0
         try:
-            for number in range(ROUNDS):
+            for number in kill_rounds(ROUNDS, events):
                 others: Callable[[list[int]], list[int]] = chance.choice(victims)
                 died = rounds.kill(
                     after=chance.randrange(1, 6), seconds=chance.random(), others=partial(others, machines)
                 )
                 print(f"round {number}: {died} ({others.__name__}), {rounds.versions()} versions")
+                kills += 1
+            rounds.send_slow()
             rounds.to_the_end()
         finally:
             rounds.end()
     rounds.check()
-    assert ran_twice(events)
+    check_attempts(events, kills)
 
 
 def nobody(_: list[int]) -> list[int]:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pyspark
 from tests.spark.processes import descendants, end_all, python_workers
@@ -26,6 +27,9 @@ SPECULATION = {
     "spark.eventLog.enabled": "true",
     "spark.eventLog.compress": "false",
 }
+
+#: Spark SQL that is never true, and takes so long that the task has a copy on the other machine.
+SLOW: Final = "java_method('java.lang.Thread', 'sleep', 20000L) = 'never'"
 
 #: What the master says of each worker.
 _REGISTERED = "Master: Registering worker"

@@ -10,15 +10,16 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.spark.attempts import check_attempts, kill_rounds
 from tests.spark.conftest import needs_java
 from tests.spark.processes import end_all, python_workers
 from tests.spark.sink.conftest import Read
-from tests.spark.standalone import SPECULATION, executors, ran_twice, standalone, workers_of_python
+from tests.spark.standalone import SLOW, SPECULATION, executors, ran_twice, standalone, workers_of_python
 
 from ottla.client import sync
 from ottla.spark.sink.entries import LEDGER_TOPIC
@@ -154,17 +155,20 @@ def seeded() -> random.Random:
     return random.Random(seed)
 
 
-def some_rounds(rounds: Rounds, chance: random.Random, victims: Sequence[Callable[[int], list[int]]]) -> None:
-    """Each has new micro-batches, so that something is under way whenever somebody dies."""
+def some_rounds(
+    rounds: Rounds, chance: random.Random, victims: Sequence[Callable[[int], list[int]]], numbers: Iterable[int]
+) -> int:
+    """Each has new micro-batches, so that something is under way whenever somebody dies. How many there were."""
     kills = []
-    for number in range(ROUNDS):
+    for number in numbers:
         rounds.add(FILES_A_ROUND)
         chosen = chance.choice(victims)
         kills.append(rounds.killed(chance.randrange(FILES_A_ROUND * ROWS), chosen))
         print(f"round {number}: {chosen.__name__}, batch {kills[-1][0]} is finished")
     rounds.to_the_end()
     rounds.check(kills)
-    assert rounds.finished() == ROUNDS * FILES_A_ROUND - 1
+    assert rounds.finished() == len(kills) * FILES_A_ROUND - 1
+    return len(kills)
 
 
 @pytest.mark.slow
@@ -180,7 +184,7 @@ def test_a_driver_is_killed(ottla_broker: InProcessBroker, topic: str, tmp_path:
 @pytest.mark.timeout(7200)
 def test_drivers_and_workers_are_killed(ottla_broker: InProcessBroker, topic: str, tmp_path: Path, read: Read) -> None:
     rounds = Rounds(ottla_broker, topic, tmp_path, read, files=0)
-    some_rounds(rounds, seeded(), (the_driver, python_workers))
+    some_rounds(rounds, seeded(), (the_driver, python_workers), range(ROUNDS))
 
 
 @pytest.mark.slow
@@ -192,7 +196,8 @@ def test_drivers_and_executors_are_killed_with_speculation(
     events = tmp_path / "events"
     events.mkdir()
     with standalone(tmp_path, workers=2) as (master, machines):
-        rounds.on(master, "value", {**SPECULATION, "spark.eventLog.dir": events.as_uri()})
+        slow = f"if(value = '0 700', if({SLOW}, '', value), value)"
+        rounds.on(master, slow, {**SPECULATION, "spark.eventLog.dir": events.as_uri()})
 
         def an_executor(_: int) -> list[int]:
             return executors(machines)
@@ -200,7 +205,8 @@ def test_drivers_and_executors_are_killed_with_speculation(
         def a_worker(_: int) -> list[int]:
             return workers_of_python(machines)
 
-        some_rounds(rounds, seeded(), (the_driver, an_executor, a_worker))
+        kills = some_rounds(rounds, seeded(), (the_driver, an_executor, a_worker), kill_rounds(ROUNDS, events))
+    check_attempts(events, kills)
 
 
 @pytest.mark.slow
@@ -213,8 +219,7 @@ def test_executors_of_a_cluster_with_speculation(
     events = tmp_path / "events"
     events.mkdir()
     with standalone(tmp_path, workers=2) as (master, machines):
-        slept = "java_method('java.lang.Thread', 'sleep', 20000L) = 'never'"
-        slow = f"if(value = '1 700', if({slept}, '', value), value)"
+        slow = f"if(value = '1 700', if({SLOW}, '', value), value)"
         rounds.on(
             master,
             slow,

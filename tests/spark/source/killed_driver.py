@@ -3,7 +3,8 @@
     python -m tests.spark.source.killed_driver BOOTSTRAP TOPIC FOLDER [all] [MASTER [JSON]]
 
 A batch that is written again replaces its file, so what is read twice after a restart must be the same. With `all` it
-reads what there is and ends. MASTER is Spark's, and JSON its properties, and how many records a batch has (`records`).
+reads what there is and ends. MASTER is Spark's, and JSON its properties; beside them, how many records a batch has
+(`records`), and which number takes long (`slow`).
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from tests.spark.standalone import SLOW
 
 import ottla.spark
 from ottla.spark.workers import worker_python
 
 
 def main(bootstrap: str, topic: str, folder: str, everything: bool, master: str, config: dict[str, str]) -> None:
-    records = config.pop("records", "40")
+    records, slow = config.pop("records", "40"), config.pop("slow", None)
     python = worker_python(os.environ) if master.startswith("local") else sys.executable
     os.environ["PYSPARK_PYTHON"], os.environ["SPARK_LOCAL_IP"] = python, "127.0.0.1"
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false").config(map=config)
@@ -31,8 +33,11 @@ def main(bootstrap: str, topic: str, folder: str, everything: bool, master: str,
     spark.dataSource.register(ottla.spark.OttlaDataSource)
     ottla.spark.track(spark)
 
+    value = "CAST(value AS STRING)"
+    value = value if slow is None else f"if({value} = '{slow}', if({SLOW}, '', {value}), {value})"
+
     def write(frame: Any, batch: int) -> None:
-        numbers = sorted(int(row.value) for row in frame.select("value").collect())
+        numbers = sorted(int(row.value) for row in frame.selectExpr(f"{value} AS value").collect())
         written = Path(folder) / f"{batch}.numbers"
         written.with_suffix(".new").write_text("".join(f"{number}\n" for number in numbers))
         written.with_suffix(".new").rename(written)
