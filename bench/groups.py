@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 from bench import machine, native
+from bench.client_programs import REPOSITORY, figures_of
 from bench.frames import METADATA_VERSION, Frame, batch, first_difference, metadata_question, produce
 from bench.lifecycle import CLEAN, KILLED, brokers, restarts
 from bench.load import Outcome, Work, run
@@ -35,7 +34,6 @@ from ottla.protocol.generated.offset_commit import (
 )
 from ottla.protocol.header import RequestHeader, encode_request, encode_response
 
-_REPOSITORY = Path(__file__).resolve().parent.parent
 OFFSET_COMMIT, FIND_COORDINATOR, LIST_GROUPS = 8, 10, 16
 #: What librdkafka and kafka-python send.
 COMMIT_VERSION = 8
@@ -125,18 +123,7 @@ class FirstRecord:
 
     @staticmethod
     def _times(running: Running, client: str, count: int) -> list[float]:
-        done = subprocess.run(
-            [sys.executable, "-m", "bench.first_record", str(running.port), TOPIC, client, str(count)],
-            capture_output=True,
-            text=True,
-            timeout=CLIENT_SECONDS_MAX,
-            cwd=_REPOSITORY,
-            env=os.environ,
-            check=False,
-        )
-        if done.returncode:
-            raise RuntimeError(done.stderr.strip()[-500:])
-        return [float(line) for line in done.stdout.split()]
+        return figures_of("bench.first_record", running.port, TOPIC, client, count)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +163,7 @@ class LargeGroup:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            cwd=_REPOSITORY,
+            cwd=REPOSITORY,
         )
         assert crowd.stdin is not None
         assert crowd.stdout is not None
@@ -293,17 +280,15 @@ class Commits:
 
     def run(self, context: Context) -> Results:
         results = Results(title=self.title, measures=self.measures, goals=self.goals)
-        warmed: set[str] = set()
+
+        def warm(kind: str) -> None:
+            self.prepare(context.shared(kind))
+            self.once(context.shared(kind), context.effort.warm_seconds, context.places)
 
         def take(kind: str) -> Figures:
-            running = context.shared(kind)
-            if kind not in warmed:
-                warmed.add(kind)
-                self.prepare(running)
-                self.once(running, context.effort.warm_seconds, context.places)
-            return figures(self.once(running, context.effort.seconds, context.places))
+            return figures(self.once(context.shared(kind), context.effort.seconds, context.places))
 
-        context.measure_in_turns(results, brokers(context), take, lambda _: context.effort.rounds)
+        context.measure_in_turns(results, brokers(context), take, lambda _: context.effort.rounds, warm=warm)
         return results
 
     def prepare(self, running: Running) -> None:

@@ -64,17 +64,21 @@ def ask_all(attacker: Attacker, frames: Iterable[bytes]) -> Iterator[bytes]:
 def producers(victim: Victim, names: list[str]) -> list[tuple[str, int, int]]:
     """Ids with their producers, each new."""
     Transaction(victim.port, "the-first")  # has the topic made
+    with victim.connect() as attacker:
+        return initialised(attacker, names, TIMEOUT_MS)
+
+
+def initialised(attacker: Attacker, names: list[str], timeout_ms: int) -> list[tuple[str, int, int]]:
     requests = (
-        frame(INIT_PRODUCER_ID, 4, InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=TIMEOUT_MS))
+        frame(INIT_PRODUCER_ID, 4, InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms))
         for name in names
     )
     found = []
-    with victim.connect() as attacker:
-        for name, raw in zip(names, ask_all(attacker, requests), strict=True):
-            _, _, start = decode_response_header(raw, INIT_PRODUCER_ID, 4)
-            answer = InitProducerIdResponse.decode(raw, 4, start)[0]
-            assert not answer.error_code, f"InitProducerId: error {answer.error_code}"
-            found.append((name, answer.producer_id, answer.producer_epoch))
+    for name, raw in zip(names, ask_all(attacker, requests), strict=True):
+        _, _, start = decode_response_header(raw, INIT_PRODUCER_ID, 4)
+        answer = InitProducerIdResponse.decode(raw, 4, start)[0]
+        assert not answer.error_code, f"InitProducerId: error {answer.error_code}"
+        found.append((name, answer.producer_id, answer.producer_epoch))
     return found
 
 
