@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from bench.attacks.attack import Attack, Attacker, Bound, Outcome, Victim
-from bench.attacks.transactions import LIST_TRANSACTIONS, adds, ask_all, initialised, writes
+from bench.attacks.transactions import LIST_TRANSACTIONS, TIMEOUT_MS, aborts, adds, ask_all, initialised, writes
 from bench.transactional_frames import Transaction
 from bench.wire import Wire, create_topic, end_offsets
 from ottla.model import ErrorCode
@@ -17,8 +17,10 @@ TOPIC = "overdue"
 TRANSACTIONS = 100_000
 #: Brokers look for them at its multiples, by the monotonic clock: what has ended until then is ended together.
 LOOK_SECONDS: Final = 10.0
-#: Within which all of them are to be opened, with what other work leaves of the machine.
-OPENING_SECONDS_MAX = 150.0
+#: Opened and ended before the others, to see how long these will take.
+TRIED = 1_000
+#: As other work may leave less of the machine meanwhile.
+SLOWER = 1.5
 #: Ended so long before the look.
 EARLY_SECONDS = 3.0
 ENDED_SECONDS_MAX = 120.0
@@ -41,35 +43,45 @@ class Overdue(Attack):
         self._clients = clients
 
     def prepare(self, victim: Victim) -> None:
-        create_topic(victim.port, TOPIC)
         Transaction(victim.port, "the-first")  # has the coordinator's topic made
-        now = time.monotonic()
-        self._ends = (now + OPENING_SECONDS_MAX) // LOOK_SECONDS * LOOK_SECONDS
         self._stack = ExitStack()
         clients = [self._stack.enter_context(victim.connect()) for _ in range(self._clients)]
-        for first in range(0, TRANSACTIONS, A_STEP):
-            names = [f"overdue-{number:06}" for number in range(first, first + A_STEP)]
-            for number, client in enumerate(clients[: len(names)]):
-                self._open(client, names[number :: len(clients)])
-            clients = [*clients[A_STEP:], *clients[:A_STEP]]
-        assert time.monotonic() < self._ends - EARLY_SECONDS, "the machine is too slow to open them in time"
+        create_topic(victim.port, "tried")
+        began = time.monotonic()
+        tried = self._open(clients, "tried", TRIED, began + TIMEOUT_MS / 1000)
+        took = (time.monotonic() - began) / TRIED * TRANSACTIONS
+        for _ in ask_all(clients[0], map(aborts, tried)):
+            pass
+        create_topic(victim.port, TOPIC)
+        soonest = time.monotonic() + took * SLOWER + EARLY_SECONDS
+        self._look = (soonest // LOOK_SECONDS + 1) * LOOK_SECONDS
+        self._open(clients, TOPIC, TRANSACTIONS, self._look - EARLY_SECONDS)
+        assert time.monotonic() < self._look - EARLY_SECONDS, "the machine was too slow to open them in time"
 
-    def _open(self, client: Attacker, names: list[str]) -> None:
-        left_ms = int((self._ends - EARLY_SECONDS - time.monotonic()) * 1000)
-        begun = initialised(client, names, max(1, left_ms))
-        for frames in ([adds(each, TOPIC, [0]) for each in begun], [writes(each, TOPIC) for each in begun]):
-            for _ in ask_all(client, frames):
-                pass
+    def _open(self, clients: list[Attacker], topic: str, count: int, ends: float) -> list[tuple[str, int, int]]:
+        """Transactions whose time is over at `ends`, each with a record."""
+        found = []
+        for first in range(0, count, A_STEP):
+            names = [f"{topic}-{number:06}" for number in range(first, first + A_STEP)]
+            turn = [clients[(first + number) % len(clients)] for number in range(min(len(clients), A_STEP))]
+            for number, client in enumerate(turn):
+                left_ms = max(1, int((ends - time.monotonic()) * 1000))
+                begun = initialised(client, names[number :: len(turn)], left_ms)
+                for frames in ([adds(each, topic, [0]) for each in begun], [writes(each, topic) for each in begun]):
+                    for _ in ask_all(client, frames):
+                        pass
+                found += begun
+        return found
 
     def run(self, victim: Victim) -> Outcome:
         with self._stack:
-            time.sleep(max(0.0, self._ends - time.monotonic()))
+            time.sleep(max(0.0, self._look - time.monotonic()))
             began = time.monotonic()
             wanted = 2 * TRANSACTIONS  # a record and a marker each
             while end_offsets(victim.port, TOPIC, 1) != [wanted] and time.monotonic() < began + ENDED_SECONDS_MAX:
                 time.sleep(0.05)
             marked = time.monotonic() - began
-            aborted = self._aborted(victim, began + ENDED_SECONDS_MAX)
+            aborted = self._aborted(victim, began + ENDED_SECONDS_MAX) - TRIED
             outcome = Outcome(said=f"{aborted:,} aborted, all markers written in {marked:.1f} s", seconds=marked)
             if aborted != TRANSACTIONS:
                 outcome.faults.append("some are not aborted")
@@ -83,7 +95,9 @@ class Overdue(Attack):
             while True:
                 answer = wire.call(LIST_TRANSACTIONS, 0, ListTransactionsRequest(state_filters=[ABORTED]))
                 found = len(answer.transaction_states)
-                if (answer.error_code == ErrorCode.NONE and found >= TRANSACTIONS) or time.monotonic() > deadline:
+                if (
+                    answer.error_code == ErrorCode.NONE and found >= TRANSACTIONS + TRIED
+                ) or time.monotonic() > deadline:
                     return found
                 time.sleep(0.5)
 
