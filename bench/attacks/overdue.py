@@ -20,7 +20,7 @@ LOOK_SECONDS: Final = 10.0
 #: Opened and ended before the others, to see how long these will take.
 TRIED = 1_000
 #: As other work may leave less of the machine meanwhile.
-SLOWER = 1.5
+SLOWER = 2.5
 #: Ended so long before the look.
 EARLY_SECONDS = 3.0
 ENDED_SECONDS_MAX = 120.0
@@ -50,7 +50,7 @@ class Overdue(Attack):
         began = time.monotonic()
         tried = self._open(clients, "tried", TRIED, began + TIMEOUT_MS / 1000)
         took = (time.monotonic() - began) / TRIED * TRANSACTIONS
-        for _ in ask_all(clients[0], map(aborts, tried)):
+        for _ in ask_all(clients, map(aborts, tried)):
             pass
         create_topic(victim.port, TOPIC)
         soonest = time.monotonic() + took * SLOWER + EARLY_SECONDS
@@ -62,15 +62,13 @@ class Overdue(Attack):
         """Transactions whose time is over at `ends`, each with a record."""
         found = []
         for first in range(0, count, A_STEP):
-            names = [f"{topic}-{number:06}" for number in range(first, first + A_STEP)]
-            turn = [clients[(first + number) % len(clients)] for number in range(min(len(clients), A_STEP))]
-            for number, client in enumerate(turn):
-                left_ms = max(1, int((ends - time.monotonic()) * 1000))
-                begun = initialised(client, names[number :: len(turn)], left_ms)
-                for frames in ([adds(each, topic, [0]) for each in begun], [writes(each, topic) for each in begun]):
-                    for _ in ask_all(client, frames):
-                        pass
-                found += begun
+            left_ms = max(1, int((ends - time.monotonic()) * 1000))
+            begun = initialised(clients, [f"{topic}-{number:06}" for number in range(first, first + A_STEP)], left_ms)
+            for frames in ([adds(each, topic, [0]) for each in begun], [writes(each, topic) for each in begun]):
+                for _ in ask_all(clients, frames):
+                    pass
+            clients = [*clients[A_STEP:], *clients[:A_STEP]]
+            found += begun
         return found
 
     def run(self, victim: Victim) -> Outcome:
@@ -104,7 +102,7 @@ class Overdue(Attack):
     def _begin_again(self, victim: Victim) -> bool:
         with victim.connect() as client:
             names = [f"overdue-{number:06}" for number in range(0, TRANSACTIONS, TRANSACTIONS // AGAIN)]
-            begun = initialised(client, names, 60_000)
+            begun = initialised([client], names, TIMEOUT_MS)
         return len(begun) == AGAIN
 
 
