@@ -41,6 +41,7 @@ from bench.attacks import (  # noqa: E402
     groups,
     long_answers,
     names,
+    overdue,
     partitions,
     scrapes,
     transactional_ids,
@@ -64,7 +65,7 @@ def every_attack() -> list[Attack]:
     """In the order of the table."""
     kinds = (
         *(baseline, connections, crowds, long_answers, names, groups, transactional_ids, partitions),
-        *(fetches, batches, bombs, scrapes, transactions, arrays),
+        *(fetches, batches, bombs, scrapes, transactions, overdue, arrays),
     )
     return [attack for kind in kinds for attack in kind.attacks()]
 

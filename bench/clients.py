@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from bench import machine
+from bench.client_programs import figures_of
 from bench.frames import TOPIC
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
 from bench.servers import NULL, Running
 from bench.wire import delete_topic, fresh_topic
 
-CLIENT_SECONDS_MAX = 300.0
 OURS = "ottla"
 #: Those that our client is to be twice as fast as; confluent-kafka, a binding of librdkafka, stands for comparison.
 PURE = ("aiokafka", "kafka-python")
 CLIENTS = (OURS, *PURE, "confluent-kafka")
 PRODUCE, CONSUME = "produce", "consume"
 TIMES_FASTER = 2.0
-
-_REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 def _measures() -> Sequence[Measure]:
@@ -88,20 +82,7 @@ class PythonClients:
 
 
 def _run(port: int, client: str, work: str, records: int, cores: set[int]) -> tuple[float, float]:
-    command = [sys.executable, "-m", "bench.python_clients", client, work, str(port), TOPIC, str(records)]
-    return run_program(command, cores)
-
-
-def run_program(command: Sequence[str], cores: set[int]) -> tuple[float, float]:
-    """The seconds that its work took, and those that its processor worked, as it prints them."""
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=_REPOSITORY, env=os.environ
-    ) as process:
-        machine.pin(process.pid, cores)
-        out, errors = process.communicate(timeout=CLIENT_SECONDS_MAX)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(command[2:5])}: {errors.strip()[-500:]}")
-    seconds, used = map(float, out.split())
+    seconds, used = figures_of("bench.python_clients", client, work, port, TOPIC, records, cores=cores)
     return seconds, used
 
 

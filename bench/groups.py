@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 from bench import machine, native
+from bench.client_programs import REPOSITORY, figures_of
 from bench.frames import METADATA_VERSION, Frame, batch, first_difference, metadata_question, produce
-from bench.lifecycle import CLEAN, KILLED, brokers, restarts
+from bench.lifecycle import CLEAN, KILLED, LOADED, MORE, brokers, remembered, restarts
 from bench.load import Outcome, Work, run
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
-from bench.servers import KAFKA, Places, Running, load_core, make, server_cores, started
+from bench.servers import KAFKA, Places, Running, load_core, server_cores, started
 from bench.throughput import CPU_REQUEST, P50, P99, RATE, figures
 from bench.wire import Wire, WireError, create_topic
 from ottla.model import ErrorCode
@@ -35,7 +34,6 @@ from ottla.protocol.generated.offset_commit import (
 )
 from ottla.protocol.header import RequestHeader, encode_request, encode_response
 
-_REPOSITORY = Path(__file__).resolve().parent.parent
 OFFSET_COMMIT, FIND_COORDINATOR, LIST_GROUPS = 8, 10, 16
 #: What librdkafka and kafka-python send.
 COMMIT_VERSION = 8
@@ -125,18 +123,7 @@ class FirstRecord:
 
     @staticmethod
     def _times(running: Running, client: str, count: int) -> list[float]:
-        done = subprocess.run(
-            [sys.executable, "-m", "bench.first_record", str(running.port), TOPIC, client, str(count)],
-            capture_output=True,
-            text=True,
-            timeout=CLIENT_SECONDS_MAX,
-            cwd=_REPOSITORY,
-            env=os.environ,
-            check=False,
-        )
-        if done.returncode:
-            raise RuntimeError(done.stderr.strip()[-500:])
-        return [float(line) for line in done.stdout.split()]
+        return figures_of("bench.first_record", running.port, TOPIC, client, count)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +163,7 @@ class LargeGroup:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            cwd=_REPOSITORY,
+            cwd=REPOSITORY,
         )
         assert crowd.stdin is not None
         assert crowd.stdout is not None
@@ -216,8 +203,8 @@ class ManyGroups:
     groups: int = 10_000
     offsets: int = 10
     measures: Sequence[Measure] = (
-        Measure(name="more", label="memory more (RSS)", unit="MB", digits=1),
-        Measure(name="loaded", label="memory more after a restart (RSS)", unit="MB", digits=1),
+        MORE,
+        LOADED,
         CLEAN,
         KILLED,
     )
@@ -233,24 +220,10 @@ class ManyGroups:
         count = restarts(context)
 
         def take(kind: str) -> Figures:
-            server = make(kind, f"{self.name}-{kind}", context.places)
-            try:
-                server.start()
-                running = Running(kind=kind, server=server)
+            with started(kind, f"{self.name}-{kind}", context.places) as running:
                 _prepare_topic(running.port, self.offsets)
                 wait_for_coordinator(running.port, "first")
-                time.sleep(1)
-                before = machine.memory(server.pid).resident
-                self._commit(running.port)
-                more = machine.memory(server.pid).resident - before
-                server.kill()
-                killed = self._up(running)
-                server.stop()
-                clean = self._up(running)
-                loaded = machine.memory(server.pid).resident - before
-                return {"more": more / 1e6, "loaded": loaded / 1e6, "killed": killed, "clean": clean}
-            finally:
-                server.kill()
+                return remembered(running, lambda: self._commit(running.port), self._are_there)
 
         context.measure_in_turns(results, brokers(context), take, lambda kind: int(count[kind]))
         return results
@@ -264,18 +237,9 @@ class ManyGroups:
                 if errors != {ErrorCode.NONE}:
                     raise WireError(f"OffsetCommit: errors {errors}")
 
-    def _up(self, running: Running) -> float:
-        began = running.server.launch()
-        deadline = began + CLIENT_SECONDS_MAX
-        running.server.wait_until_answering(deadline)
-        with Wire(running.port) as wire:
-            while True:
-                answer = wire.call(LIST_GROUPS, 4, ListGroupsRequest())
-                if answer.error_code == ErrorCode.NONE and len(answer.groups) == self.groups:
-                    return time.monotonic() - began
-                if time.monotonic() > deadline:
-                    raise WireError(f"ListGroups: error {answer.error_code}, {len(answer.groups)} groups")
-                time.sleep(0.01)
+    def _are_there(self, wire: Wire) -> bool:
+        answer = wire.call(LIST_GROUPS, 4, ListGroupsRequest())
+        return answer.error_code == ErrorCode.NONE and len(answer.groups) == self.groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,17 +257,15 @@ class Commits:
 
     def run(self, context: Context) -> Results:
         results = Results(title=self.title, measures=self.measures, goals=self.goals)
-        warmed: set[str] = set()
+
+        def warm(kind: str) -> None:
+            self.prepare(context.shared(kind))
+            self.once(context.shared(kind), context.effort.warm_seconds, context.places)
 
         def take(kind: str) -> Figures:
-            running = context.shared(kind)
-            if kind not in warmed:
-                warmed.add(kind)
-                self.prepare(running)
-                self.once(running, context.effort.warm_seconds, context.places)
-            return figures(self.once(running, context.effort.seconds, context.places))
+            return figures(self.once(context.shared(kind), context.effort.seconds, context.places))
 
-        context.measure_in_turns(results, brokers(context), take, lambda _: context.effort.rounds)
+        context.measure_in_turns(results, brokers(context), take, lambda _: context.effort.rounds, warm=warm)
         return results
 
     def prepare(self, running: Running) -> None:

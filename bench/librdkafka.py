@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from bench import machine
+from bench.client_programs import figures_of
 from bench.frames import TOPIC
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
 from bench.servers import NULL, Running
 from bench.wire import delete_topic, fresh_topic
-
-CLIENT_SECONDS_MAX = 300.0
-_REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,18 +28,14 @@ class Librdkafka:
 
     def run(self, context: Context) -> Results:
         results = Results(title=self.title, measures=self.measures, goals=self.goals)
-        warmed: set[str] = set()
 
         def take(kind: str) -> Figures:
             running = context.shared(kind)
             # The client has two busy threads, so it shares the cores with the server and nothing is pinned.
             machine.pin(running.pid, machine.cores())
-            if kind not in warmed:
-                warmed.add(kind)
-                self._produce(running, context.effort.librdkafka_records)
             return self._produce(running, context.effort.librdkafka_records)
 
-        context.measure_in_turns(results, context.kinds, take, lambda _: context.effort.rounds)
+        context.measure_in_turns(results, context.kinds, take, lambda _: context.effort.rounds, warm=take)
         return results
 
     @staticmethod
@@ -62,16 +52,5 @@ class Librdkafka:
 
 def sent(port: int, topic: str, records: int) -> tuple[float, float, float]:
     """Has a client process produce so many: seconds, and microseconds of a request's p50 and p99."""
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.librdkafka_client", str(port), topic, str(records)],
-        capture_output=True,
-        text=True,
-        timeout=CLIENT_SECONDS_MAX,
-        cwd=_REPOSITORY,
-        env=os.environ,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip()[-500:])
-    seconds, p50, p99 = map(float, done.stdout.split())
+    seconds, p50, p99 = figures_of("bench.librdkafka_client", port, topic, records)
     return seconds, p50, p99

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from bench.frames import batch_of_size, produce
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
 from bench.servers import KAFKA, OTTLA, Running, make, started
-from bench.wire import HOST, Wire, create_topic, end_offsets, wait_for_offsets
+from bench.wire import HOST, Wire, WireError, create_topic, end_offsets, wait_for_offsets
 
 MIB = 1 << 20
 TOPIC = "many"
@@ -38,6 +38,11 @@ STOP = Measure(name="stop", label="stop", unit="s", digits=2)
 IDLE = Measure(name="idle", label="idle CPU", unit="% of a core", digits=2)
 
 
+#: Of what a broker remembers, whatever that is.
+MORE = Measure(name="more", label="memory more (RSS)", unit="MB", digits=1)
+LOADED = Measure(name="loaded", label="memory more after a restart (RSS)", unit="MB", digits=1)
+
+
 def brokers(context: Context) -> list[str]:
     return [kind for kind in context.kinds if kind in {OTTLA, KAFKA}]
 
@@ -49,6 +54,33 @@ def restarts(context: Context) -> Figures:
 def memory_figures(pid: int) -> dict[str, float]:
     found = machine.memory(pid)
     return {"resident": found.resident / 1e6, "proportional": found.shared_out / 1e6}
+
+
+def remembered(running: Running, fill: Callable[[], object], is_back: Callable[[Wire], bool]) -> dict[str, float]:
+    """What a broker needs for what `fill` gives it, and how long restarts take until all of that is there again."""
+    server = running.server
+    time.sleep(1)
+    before = machine.memory(server.pid).resident
+    fill()
+    more = machine.memory(server.pid).resident - before
+    server.kill()
+    killed = _until_back(running, is_back)
+    server.stop()
+    clean = _until_back(running, is_back)
+    loaded = machine.memory(server.pid).resident - before
+    return {"more": more / 1e6, "loaded": loaded / 1e6, "killed": killed, "clean": clean}
+
+
+def _until_back(running: Running, is_back: Callable[[Wire], bool]) -> float:
+    began = running.server.launch()
+    deadline = began + RESTART_SECONDS_MAX
+    running.server.wait_until_answering(deadline)
+    with Wire(running.port) as wire:
+        while not is_back(wire):
+            if time.monotonic() > deadline:
+                raise WireError("what it has to remember is not there again")
+            time.sleep(0.01)
+    return time.monotonic() - began
 
 
 @dataclass(frozen=True, kw_only=True)

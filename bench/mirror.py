@@ -6,14 +6,13 @@ batches as they lie in the log, compressed where they are.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from bench import machine
 from bench.arrow import NOW, values
-from bench.clients import run_program
+from bench.client_programs import figures_of
 from bench.copying import copy_of
 from bench.frames import batch_of_size, produce
 from bench.load import Work
@@ -129,9 +128,9 @@ class Mirroring:
             megabytes = end / records * len(data) / 1e6
             for way in WAYS:
                 topic = self._topic(shape)
-                words = [way, str(source.port), str(target.port), topic, str(end)]
+                words = [way, source.port, target.port, topic, end]
                 try:
-                    seconds, used = run_program([sys.executable, "-m", "bench.copying", *words], load_core())
+                    seconds, used = figures_of("bench.copying", *words, cores=load_core())
                 finally:
                     delete_topic(target.port, copy_of(topic))
                 found[f"{shape.name} {way}"] = megabytes / seconds

@@ -86,17 +86,28 @@ class Context:
         self._shared.clear()
 
     def measure_in_turns(
-        self, results: Results, kinds: Sequence[str], take: Callable[[str], Figures], rounds: Callable[[str], int]
+        self,
+        results: Results,
+        kinds: Sequence[str],
+        take: Callable[[str], Figures],
+        rounds: Callable[[str], int],
+        *,
+        warm: Callable[[str], object] | None = None,
     ) -> None:
-        """Pairs, interleaved: in each round one after the other, and every second round in the other order.
+        """Pairs, interleaved: in each round one after the other, and every second round in the other order. `warm` is
+        called for each server once, before its first figures.
 
         A server that fails is left out from then on, and the table says so.
         """
+        cold = set(kinds if warm is not None else ())
         for number in range(max(rounds(kind) for kind in kinds)):
             for kind in kinds if number % 2 == 0 else reversed(kinds):
                 if number >= rounds(kind) or kind in results.failures:
                     continue
                 try:
+                    if warm is not None and kind in cold:
+                        cold.remove(kind)
+                        warm(kind)
                     figures = take(kind)
                 except Exception as failed:
                     results.failures[kind] = f"{type(failed).__name__}: {failed}"

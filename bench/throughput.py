@@ -53,16 +53,17 @@ class Throughput:
 
     def run(self, context: Context) -> Results:
         results = Results(title=self.title, measures=self.measures, goals=self.goals)
-        warmed: set[str] = set()
 
-        def take(kind: str) -> Figures:
-            running = context.shared(kind, self.null_fetch_bytes())
-            if kind not in warmed:
-                warmed.add(kind)
-                self.once(running, context.effort.warm_seconds, context.places)
-            return figures(self.once(running, context.effort.seconds, context.places))
+        def once(kind: str, seconds: float) -> Outcome:
+            return self.once(context.shared(kind, self.null_fetch_bytes()), seconds, context.places)
 
-        context.measure_in_turns(results, context.kinds, take, lambda _: context.effort.rounds)
+        context.measure_in_turns(
+            results,
+            context.kinds,
+            lambda kind: figures(once(kind, context.effort.seconds)),
+            lambda _: context.effort.rounds,
+            warm=lambda kind: once(kind, context.effort.warm_seconds),
+        )
         return results
 
     def once(self, running: Running, seconds: float, places: Places) -> Outcome:

@@ -131,13 +131,12 @@ class SmallProduces:
 
     def run(self, context: Context) -> Results:
         results = Results(title=self.title, measures=self.measures, goals=self.goals)
-        warmed: set[str] = set()
+
+        def warm(kind: str) -> None:
+            self._once(context.shared(kind), context.effort.warm_seconds, context.places, in_transaction=True)
 
         def take(kind: str) -> Figures:
             running = context.shared(kind)
-            if kind not in warmed:
-                warmed.add(kind)
-                self._once(running, context.effort.warm_seconds, context.places, in_transaction=True)
             outcome = self._once(running, context.effort.seconds, context.places, in_transaction=True)
             idempotent = self._once(running, context.effort.seconds, context.places, in_transaction=False)
             return {
@@ -149,7 +148,7 @@ class SmallProduces:
                 "p99": outcome.p99,
             }
 
-        context.measure_in_turns(results, brokers(context), take, lambda _: context.effort.rounds)
+        context.measure_in_turns(results, brokers(context), take, lambda _: context.effort.rounds, warm=warm)
         return results
 
     def _once(self, running: Running, seconds: float, places: Places, *, in_transaction: bool) -> Outcome:

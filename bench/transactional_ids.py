@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from bench import machine
-from bench.lifecycle import CLEAN, IDLE, KILLED, brokers, restarts
+from bench.lifecycle import CLEAN, IDLE, KILLED, LOADED, MORE, brokers, remembered, restarts
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
-from bench.servers import Running, make
+from bench.servers import started
 from bench.transactional_frames import INIT_PRODUCER_ID, Transaction
 from bench.wire import Wire, WireError
 from ottla.model import ErrorCode
@@ -33,8 +32,8 @@ class ManyIds:
     title: str = "100,000 transactional ids"
     ids: int = 100_000
     measures: Sequence[Measure] = (
-        Measure(name="more", label="memory more (RSS)", unit="MB", digits=1),
-        Measure(name="loaded", label="memory more after a restart (RSS)", unit="MB", digits=1),
+        MORE,
+        LOADED,
         CLEAN,
         KILLED,
         IDLE,
@@ -51,28 +50,18 @@ class ManyIds:
         count = restarts(context)
 
         def take(kind: str) -> Figures:
-            server = make(kind, f"{self.name}-{kind}", context.places)
-            try:
-                server.start()
-                running = Running(kind=kind, server=server)
+            with started(kind, f"{self.name}-{kind}", context.places) as running:
                 Transaction(running.port, "id-000000")  # has the topic made
-                time.sleep(1)
-                before = machine.memory(server.pid).resident
-                with ThreadPoolExecutor(CONNECTIONS) as pool:
-                    list(pool.map(lambda first: self._begin(running.port, first), range(CONNECTIONS)))
-                more = machine.memory(server.pid).resident - before
-                server.kill()
-                killed = self._up(running)
-                server.stop()
-                clean = self._up(running)
-                loaded = machine.memory(server.pid).resident - before
-                idle = machine.idle_cpu_share(server.pid, context.effort.idle_seconds) * 100
-                return {"more": more / 1e6, "loaded": loaded / 1e6, "killed": killed, "clean": clean, "idle": idle}
-            finally:
-                server.kill()
+                found = remembered(running, lambda: self._begin_all(running.port), self._are_there)
+                idle = machine.idle_cpu_share(running.pid, context.effort.idle_seconds) * 100
+                return {**found, "idle": idle}
 
         context.measure_in_turns(results, brokers(context), take, lambda kind: int(count[kind]))
         return results
+
+    def _begin_all(self, port: int) -> None:
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            list(pool.map(lambda first: self._begin(port, first), range(CONNECTIONS)))
 
     def _begin(self, port: int, first: int) -> None:
         """A share of the ids; the one that is there already gets another epoch."""
@@ -90,19 +79,9 @@ class ManyIds:
                         raise WireError(f"InitProducerId: errors {errors}")
                     left = [name for name, answer in zip(left, answers, strict=True) if answer.error_code]
 
-    def _up(self, running: Running) -> float:
-        began = running.server.launch()
-        deadline = began + UP_SECONDS_MAX
-        running.server.wait_until_answering(deadline)
-        with Wire(running.port) as wire:
-            while True:
-                answer = wire.call(LIST_TRANSACTIONS, 0, ListTransactionsRequest())
-                if answer.error_code == ErrorCode.NONE and len(answer.transaction_states) == self.ids:
-                    return time.monotonic() - began
-                if time.monotonic() > deadline:
-                    found = len(answer.transaction_states)
-                    raise WireError(f"ListTransactions: error {answer.error_code}, {found} ids")
-                time.sleep(0.01)
+    def _are_there(self, wire: Wire) -> bool:
+        answer = wire.call(LIST_TRANSACTIONS, 0, ListTransactionsRequest())
+        return answer.error_code == ErrorCode.NONE and len(answer.transaction_states) == self.ids
 
 
 #: Of Kafka, whose producer ids come from its controller in blocks.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 from bench import machine
+from bench.client_programs import figures_of
 from bench.frames import TOPIC as NULL_TOPIC
 from bench.lifecycle import brokers
 from bench.results import Figures, Goal, Measure, Results
@@ -18,12 +16,12 @@ from bench.scenario import Context
 from bench.servers import KAFKA, NULL, Running
 from bench.wire import delete_topic, fresh_topic
 
-CLIENT_SECONDS_MAX = 300.0
 TOPIC = "transactions"
 READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 #: Of a whole table; a quick one takes fewer.
 PAIRS_A_ROUND = 3
-_REPOSITORY = Path(__file__).resolve().parent.parent
+
+T = TypeVar("T")
 
 TRANSACTIONS = Measure(name="transactions", label="rate", unit="transactions/s")
 P50 = Measure(name="p50", label="a transaction's p50", unit="ms", digits=2)
@@ -33,25 +31,29 @@ CPU_TRANSACTION = Measure(name="cpu", label="server CPU", unit="ms a transaction
 
 def client(work: str, ports: Sequence[int], topic: str, *words: object) -> list[float]:
     """What a process of `bench/transactional_client.py` prints."""
-    command = [sys.executable, "-m", "bench.transactional_client", work, ",".join(map(str, ports)), topic]
-    done = subprocess.run(
-        [*command, *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=CLIENT_SECONDS_MAX,
-        cwd=_REPOSITORY,
-        env=os.environ,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip()[-500:])
-    return [float(word) for word in done.stdout.split()]
+    return figures_of("bench.transactional_client", work, ",".join(map(str, ports)), topic, *words)
+
+
+def in_pairs(pairs: int, one: T, other: T, rate: Callable[[T], float]) -> tuple[float, float]:
+    """The medians of two kinds of work, each pair of which is done in the other order than the one before."""
+    found: dict[T, list[float]] = {one: [], other: []}
+    for number in range(pairs):
+        for kind in (one, other) if number % 2 == 0 else (other, one):
+            found[kind].append(rate(kind))
+    return median(found[one]), median(found[other])
 
 
 def small_transactions(ports: Sequence[int], producers: int, seconds: float, topic: str = TOPIC) -> dict[str, float]:
     """Rate and times of transactions of one record, of so many producers at the same time."""
     count, passed, p50, p99 = client("small", ports, topic, producers, seconds)
     return {"count": count, "transactions": count / passed, "p50": p50 / 1000, "p99": p99 / 1000}
+
+
+def on_all_cores(context: Context, kind: str) -> Running:
+    """The server, which shares them with its clients."""
+    running = context.shared(kind)
+    machine.pin(running.pid, machine.cores())
+    return running
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,17 +71,14 @@ class SmallTransactions:
 
     def run(self, context: Context) -> Results:
         results = Results(title=self.title, measures=self.measures, goals=self.goals)
-        warmed: set[str] = set()
+
+        def warm(kind: str) -> None:
+            self._once(on_all_cores(context, kind), context.effort.warm_seconds)
 
         def take(kind: str) -> Figures:
-            running = context.shared(kind)
-            machine.pin(running.pid, machine.cores())
-            if kind not in warmed:
-                warmed.add(kind)
-                self._once(running, context.effort.warm_seconds)
-            return self._once(running, context.effort.seconds)
+            return self._once(on_all_cores(context, kind), context.effort.seconds)
 
-        context.measure_in_turns(results, context.kinds, take, lambda _: context.effort.rounds)
+        context.measure_in_turns(results, context.kinds, take, lambda _: context.effort.rounds, warm=warm)
         return results
 
     def _once(self, running: Running, seconds: float) -> Figures:
@@ -113,20 +112,19 @@ class LargeTransactions:
         records = max(2 * self.records, context.effort.client_records)
 
         def take(kind: str) -> Figures:
-            running = context.shared(kind)
-            machine.pin(running.pid, machine.cores())
-            found: dict[int, list[float]] = {0: [], self.records: []}
+            running = on_all_cores(context, kind)
             is_null = kind == NULL
-            for number in range(2 * min(PAIRS_A_ROUND, context.effort.rounds)):
-                a_transaction = (0, self.records)[(number + number // 2) % 2]
+
+            def rate(a_transaction: int) -> float:
                 if not is_null:
                     fresh_topic(running.port, TOPIC)
                 topic = NULL_TOPIC if is_null else TOPIC
                 (seconds,) = client("large", [running.port], topic, records, a_transaction)
-                found[a_transaction].append(records / seconds / 1000)
+                return records / seconds / 1000
+
+            idempotent, transactional = in_pairs(min(PAIRS_A_ROUND, context.effort.rounds), 0, self.records, rate)
             if not is_null:
                 delete_topic(running.port, TOPIC)
-            transactional, idempotent = median(found[self.records]), median(found[0])
             return {"transactional": transactional, "idempotent": idempotent, "share": transactional / idempotent}
 
         context.measure_in_turns(results, context.kinds, take, lambda _: context.effort.rounds)
@@ -152,22 +150,24 @@ class Consumption:
         records = context.effort.client_records
         filled: set[str] = set()
 
+        def fill(kind: str) -> None:
+            running = on_all_cores(context, kind)
+            filled.add(kind)
+            fresh_topic(running.port, TOPIC)
+            client("large", [running.port], TOPIC, records, self.a_transaction)
+
         def take(kind: str) -> Figures:
-            running = context.shared(kind)
-            machine.pin(running.pid, machine.cores())
-            if kind not in filled:
-                filled.add(kind)
-                fresh_topic(running.port, TOPIC)
-                client("large", [running.port], TOPIC, records, self.a_transaction)
-            found: dict[str, list[float]] = {READ_COMMITTED: [], READ_UNCOMMITTED: []}
-            for number in range(2 * min(PAIRS_A_ROUND, context.effort.rounds)):
-                isolation = (READ_COMMITTED, READ_UNCOMMITTED)[(number + number // 2) % 2]
+            running = on_all_cores(context, kind)
+
+            def rate(isolation: str) -> float:
                 (seconds,) = client("consume", [running.port], TOPIC, records, isolation)
-                found[isolation].append(records / seconds / 1000)
-            committed, uncommitted = median(found[READ_COMMITTED]), median(found[READ_UNCOMMITTED])
+                return records / seconds / 1000
+
+            pairs = min(PAIRS_A_ROUND, context.effort.rounds)
+            committed, uncommitted = in_pairs(pairs, READ_COMMITTED, READ_UNCOMMITTED, rate)
             return {"committed": committed, "uncommitted": uncommitted, "share": committed / uncommitted}
 
-        context.measure_in_turns(results, brokers(context), take, lambda _: context.effort.rounds)
+        context.measure_in_turns(results, brokers(context), take, lambda _: context.effort.rounds, warm=fill)
         for kind in filled:
             delete_topic(context.shared(kind).port, TOPIC)
         return results

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
 
 from bench.attacks.attack import Attack, Attacker, Bound, Outcome, Victim
@@ -49,32 +51,38 @@ def frame(key: int, version: int, message: Message) -> bytes:
     )
 
 
-def ask_all(attacker: Attacker, frames: Iterable[bytes]) -> Iterator[bytes]:
-    """The answers to all of them, some of which are in flight at once."""
-    left, waiting = iter(frames), list[bytes]()
+def ask_all(attackers: Sequence[Attacker], frames: Iterable[bytes]) -> Iterator[bytes]:
+    """The answers to all of them, some of which are in flight at once; the attackers send them in turn."""
+    left, waiting = zip(cycle(attackers), frames), deque[tuple[Attacker, bytes]]()
     while True:
         while len(waiting) < IN_FLIGHT and (next_one := next(left, None)) is not None:
-            attacker.send(next_one)
+            attacker, one = next_one
+            attacker.send(one)
             waiting.append(next_one)
         if not waiting:
             return
-        yield attacker.answer_to(waiting.pop(0)).raw
+        attacker, one = waiting.popleft()
+        yield attacker.answer_to(one).raw
 
 
 def producers(victim: Victim, names: list[str]) -> list[tuple[str, int, int]]:
     """Ids with their producers, each new."""
     Transaction(victim.port, "the-first")  # has the topic made
+    with victim.connect() as attacker:
+        return initialised([attacker], names, TIMEOUT_MS)
+
+
+def initialised(attackers: Sequence[Attacker], names: list[str], timeout_ms: int) -> list[tuple[str, int, int]]:
     requests = (
-        frame(INIT_PRODUCER_ID, 4, InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=TIMEOUT_MS))
+        frame(INIT_PRODUCER_ID, 4, InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms))
         for name in names
     )
     found = []
-    with victim.connect() as attacker:
-        for name, raw in zip(names, ask_all(attacker, requests), strict=True):
-            _, _, start = decode_response_header(raw, INIT_PRODUCER_ID, 4)
-            answer = InitProducerIdResponse.decode(raw, 4, start)[0]
-            assert not answer.error_code, f"InitProducerId: error {answer.error_code}"
-            found.append((name, answer.producer_id, answer.producer_epoch))
+    for name, raw in zip(names, ask_all(attackers, requests), strict=True):
+        _, _, start = decode_response_header(raw, INIT_PRODUCER_ID, 4)
+        answer = InitProducerIdResponse.decode(raw, 4, start)[0]
+        assert not answer.error_code, f"InitProducerId: error {answer.error_code}"
+        found.append((name, answer.producer_id, answer.producer_epoch))
     return found
 
 
@@ -185,14 +193,14 @@ class ManyOpen(Attack):
         create_topic(victim.port, "open")
         self._producers = producers(victim, [f"open-{number:06}" for number in range(OPEN)])
         with victim.connect() as attacker:
-            for _ in ask_all(attacker, (adds(each, "open", [0]) for each in self._producers)):
+            for _ in ask_all([attacker], (adds(each, "open", [0]) for each in self._producers)):
                 pass
-            for _ in ask_all(attacker, (writes(each, "open") for each in self._producers)):
+            for _ in ask_all([attacker], (writes(each, "open") for each in self._producers)):
                 pass
 
     def run(self, victim: Victim) -> Outcome:
         with victim.connect() as attacker:
-            ended = sum(1 for _ in ask_all(attacker, map(aborts, self._producers)))
+            ended = sum(1 for _ in ask_all([attacker], map(aborts, self._producers)))
         return Outcome(said=f"{ended:,} ended")
 
 

@@ -11,20 +11,26 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
+import confluent_kafka
 import pytest
+from tests.client.producing.transactions.generations import GENERATIONS, speaking
 from tests.handlers.calls.test_turns import Clock
 from tests.handlers.frames import batch, fetch, produce, produce_request
 from tests.server.conftest import BrokerThread
 from tests.server.test_connections import asks
 
 from ottla.broker import garbage
-from ottla.client import Consumer
+from ottla.client import Consumer, Producer, TopicPartition
 from ottla.handlers.calls.turns import Turns
 from ottla.steps import Steps, in_turns
 
 Make = Callable[..., BrokerThread]
 ROUNDS = 10
-OURS = ("ottla.handlers", "ottla.server", "ottla.groups", "ottla.replication", "ottla.storage")
+SECONDS_MAX = 60.0
+OURS = (
+    *("ottla.handlers", "ottla.server", "ottla.groups", "ottla.replication", "ottla.storage", "ottla.transactions"),
+    *("ottla.coordinators", "ottla.broker"),
+)
 
 
 @pytest.fixture
@@ -47,6 +53,16 @@ async def reads(port: int, group: str) -> None:
         await anext(aiter(consumer))
 
 
+def reads_by_the_new_protocol(port: int) -> None:
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "new", "group.protocol": "consumer"}
+        | {"auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe(["t"])
+    assert consumer.poll(SECONDS_MAX) is not None
+    consumer.close()
+
+
 def test_nothing_that_a_request_or_a_connection_makes_stands_in_a_circle(make_broker: Make, found: list[Any]) -> None:
     with make_broker(
         offsets_topic_replication_factor="1", offsets_topic_num_partitions="1", group_initial_rebalance_delay_ms="0"
@@ -64,6 +80,35 @@ def test_nothing_that_a_request_or_a_connection_makes_stands_in_a_circle(make_br
                 peer.send(struct.pack(">i", -1))
                 assert peer.is_closed()
             asyncio.run(reads(running.port, f"g{number}"))
+        reads_by_the_new_protocol(running.port)
+        running.look(lambda _: gc.collect())
+        names = [type(each).__name__ for each in found if type(each).__module__.startswith(OURS)]
+        assert names == []
+
+
+async def writes(port: int, generation: int) -> None:
+    """Transactions that are committed, aborted and fenced, with a group's positions."""
+    async with speaking(f"127.0.0.1:{port}", generation) as proxy:
+        settings = {"bootstrap_servers": proxy.bootstrap, "transactional_id": f"id-{generation}"}
+        async with Producer(**settings) as producer:
+            for number in range(ROUNDS):
+                await producer.begin()
+                await producer.send("t", b"v")
+                await producer.send_offsets({TopicPartition("t", 0): number}, "group")
+                await (producer.commit() if number % 2 else producer.abort())
+            await producer.begin()
+            await producer.send_and_wait("t", b"v")
+            async with Producer(**settings) as other:
+                await other.begin()
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_nothing_of_a_transaction_stands_in_a_circle(make_broker: Make, found: list[Any], generation: int) -> None:
+    topics = {"offsets_topic_num_partitions": "1", "transaction_state_log_num_partitions": "1"}
+    replicas = {name.replace("num_partitions", "replication_factor"): "1" for name in topics}
+    with make_broker(**topics, **replicas, transaction_state_log_min_isr="1") as running:
+        running.create_topic("t")
+        asyncio.run(writes(running.port, generation))
         running.look(lambda _: gc.collect())
         names = [type(each).__name__ for each in found if type(each).__module__.startswith(OURS)]
         assert names == []

@@ -36,7 +36,7 @@ class Read(NamedTuple):
 
 
 Writer = Callable[[str, str, Sequence[Row], str], None]
-Reader = Callable[[str, str, int], list[Read]]
+Reader = Callable[..., list[Read]]
 
 
 def eventually(condition: Callable[[], bool]) -> None:
@@ -124,8 +124,8 @@ def write_kafka_python(bootstrap: str, topic: str, rows: Sequence[Row], codec: s
     producer.close()
 
 
-def read_kafka_python(bootstrap: str, topic: str, count: int) -> list[Read]:
-    consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, enable_auto_commit=False)
+def read_kafka_python(bootstrap: str, topic: str, count: int, **settings: Any) -> list[Read]:
+    consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, enable_auto_commit=False, **settings)
     partition = kafka.TopicPartition(topic, 0)
     consumer.assign([partition])
     consumer.seek(partition, 0)
@@ -163,9 +163,11 @@ def write_aiokafka(bootstrap: str, topic: str, rows: Sequence[Row], codec: str) 
     asyncio.run(write())
 
 
-def read_aiokafka(bootstrap: str, topic: str, count: int) -> list[Read]:
+def read_aiokafka(bootstrap: str, topic: str, count: int, **settings: Any) -> list[Read]:
     async def read() -> list[Read]:
-        consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=None, enable_auto_commit=False)
+        consumer = aiokafka.AIOKafkaConsumer(
+            bootstrap_servers=bootstrap, group_id=None, enable_auto_commit=False, **settings
+        )
         await consumer.start()
         found: list[Read] = []
         try:
@@ -193,10 +195,10 @@ def write_ottla(bootstrap: str, topic: str, rows: Sequence[Row], codec: str, **s
             delivery.result(SECONDS_MAX)
 
 
-def read_ottla(bootstrap: str, topic: str, count: int) -> list[Read]:
+def read_ottla(bootstrap: str, topic: str, count: int, **settings: Any) -> list[Read]:
     found: list[Read] = []
     deadline = time.monotonic() + SECONDS_MAX
-    with sync.Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+    with sync.Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", **settings) as consumer:
         consumer.assign([(topic, 0)])
         while len(found) < count and time.monotonic() < deadline:
             records = consumer.poll(timeout_ms=500)

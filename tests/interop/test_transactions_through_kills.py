@@ -1,16 +1,20 @@
-"""Transactions of librdkafka over three brokers that are killed one after the other: coordinators and leaders move."""
+"""Transactions of librdkafka over three brokers while coordinators and leaders move: brokers are killed one after the
+other, or others are elected while all of them live."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import confluent_kafka
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 import ottla.testing
-from ottla.client.admin.results import NewTopic
+from ottla.client.admin.results import ElectionKind, NewTopic
 from ottla.client.sync import Admin
+from ottla.javahash import partition_of
+from ottla.model import TRANSACTION_TOPIC
+from ottla.model import TopicPartition as Place
 from ottla.testing.processes import Cluster
 
 TOPIC = "orders"
@@ -22,8 +26,10 @@ SECONDS_MAX = 120.0
 class Writer:
     """Writes a number to all partitions in each transaction; every fourth one is aborted."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, bootstrap: str, topic: str, name: str, before_the_end: Callable[[int], None]) -> None:
+        """`before_the_end` is called when all records of a transaction are written."""
+        self._bootstrap, self._topic, self._name = bootstrap, topic, name
+        self._before_the_end = before_the_end
         self.committed: list[int] = []
         #: Ended by a fault that says nothing of the outcome.
         self.doubtful: list[int] = []
@@ -31,7 +37,7 @@ class Writer:
 
     def _new(self) -> Producer:
         producer = Producer(
-            {"bootstrap.servers": self._bootstrap, "transactional.id": "writer", "linger.ms": 0, "log_level": 0}
+            {"bootstrap.servers": self._bootstrap, "transactional.id": self._name, "linger.ms": 0, "log_level": 0}
         )
         producer.init_transactions(SECONDS_MAX)
         return producer
@@ -40,10 +46,12 @@ class Writer:
         try:
             self._producer.begin_transaction()
             for partition in range(PARTITIONS):
-                self._producer.produce(TOPIC, str(number), partition=partition)
+                self._producer.produce(self._topic, str(number), partition=partition)
         except KafkaException:
             self._producer.abort_transaction(SECONDS_MAX)
             return
+        self._producer.flush(SECONDS_MAX)
+        self._before_the_end(number)
         self._end(number, commits=number % 4 != 3)
 
     def _end(self, number: int, *, commits: bool) -> None:
@@ -69,14 +77,14 @@ class Writer:
             return
 
 
-def committed(bootstrap: str, partition: int) -> list[int]:
+def committed(bootstrap: str, topic: str, partition: int) -> list[int]:
     reader = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "readers", "isolation.level": "read_committed"}
         | {"enable.partition.eof": True, "log_level": 0}
     )
     found: list[int] = []
     try:
-        reader.assign([TopicPartition(TOPIC, partition, 0)])
+        reader.assign([TopicPartition(topic, partition, 0)])
         while True:
             message = reader.poll(SECONDS_MAX)
             assert message is not None, "the last stable offset does not move"
@@ -91,20 +99,66 @@ def committed(bootstrap: str, partition: int) -> list[int]:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     with ottla.testing.cluster(3, properties={"auto.leader.rebalance.enable": "false"}) as running:
-        replicas = {number: tuple((number + k) % 3 + 1 for k in range(3)) for number in range(PARTITIONS)}
-        with Admin(bootstrap_servers=running.bootstrap) as admin:
-            admin.create_topics([NewTopic(TOPIC, assignments=replicas)])
-        running.until_heard(TOPIC)
         yield running
 
 
+def make(cluster: Cluster, topic: str) -> None:
+    """Each broker leads one of its partitions."""
+    replicas = {number: tuple((number + k) % 3 + 1 for k in range(3)) for number in range(PARTITIONS)}
+    cluster.until(lambda: all(map(cluster.is_serving, cluster.addresses)))
+    with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+        admin.create_topics([NewTopic(topic, assignments=replicas)])
+    cluster.until_heard(topic)
+
+
+def check(cluster: Cluster, topic: str, writer: Writer) -> None:
+    found = [committed(cluster.bootstrap, topic, partition) for partition in range(PARTITIONS)]
+    assert found[0] == found[1] == found[2]
+    assert [number for number in found[0] if number not in writer.doubtful] == writer.committed
+
+
 def test_all_or_nothing_while_brokers_are_killed(cluster: Cluster) -> None:
-    writer = Writer(cluster.bootstrap)
+    make(cluster, TOPIC)
+    writer = Writer(cluster.bootstrap, TOPIC, "writer", lambda _: None)
     for number in range(TRANSACTIONS):
         if number in (4, 8, 12):
             cluster.kill(number // 4)
         writer.write(number)
-    found = [committed(cluster.bootstrap, partition) for partition in range(PARTITIONS)]
-    assert found[0] == found[1] == found[2]
-    assert [number for number in found[0] if number not in writer.doubtful] == writer.committed
+    check(cluster, TOPIC, writer)
     assert len(writer.committed) > TRANSACTIONS // 2
+
+
+@pytest.mark.parametrize("transactions", [4, pytest.param(32, marks=pytest.mark.slow)])
+def test_all_or_nothing_while_leaders_and_coordinators_are_elected(cluster: Cluster, transactions: int) -> None:
+    """Between a transaction's records and its end another broker leads a partition of it, or coordinates it."""
+    name = topic = f"moved-{transactions}"
+    make(cluster, topic)
+    with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+
+        def move(number: int) -> None:
+            if number % 2:
+                count = len(admin.describe_topic(TRANSACTION_TOPIC).partitions)
+                lead_elsewhere(cluster, admin, Place(TRANSACTION_TOPIC, partition_of(name, count)))
+            else:
+                lead_elsewhere(cluster, admin, Place(topic, number // 2 % PARTITIONS))
+
+        writer = Writer(cluster.bootstrap, topic, name, move)
+        for number in range(transactions):
+            writer.write(number)
+    check(cluster, topic, writer)
+    # Whoever leads next knows all that the one before has known: nothing has to fail.
+    assert writer.doubtful == []
+    assert writer.committed == [number for number in range(transactions) if number % 4 != 3]
+
+
+def lead_elsewhere(cluster: Cluster, admin: Admin, place: Place) -> None:
+    """The next of its replicas leads it, all of which live."""
+    cluster.until_heard(place.topic)
+    cluster.until(lambda: len(cluster.isrs(place.topic)[place.partition]) == 3)
+    before = cluster.until_led(place.topic, place.partition)
+    replicas = admin.describe_topic(place.topic).partitions[place.partition].replicas
+    at = replicas.index(before)
+    admin.alter_partition_reassignments({place: [*replicas[at + 1 :], *replicas[: at + 1]]})
+    cluster.until(lambda: not admin.list_partition_reassignments())
+    admin.elect_leaders(ElectionKind.PREFERRED, [place])
+    cluster.until(lambda: cluster.leader(place.topic, place.partition) not in {-1, before})

@@ -82,14 +82,15 @@ def cluster(
     data: str | os.PathLike[str] | None = None,
     properties: Mapping[str, str] | None = None,
     zookeeper: str | None = None,
+    racks: Mapping[int, str] | None = None,
 ) -> Cluster:
     """`n` brokers, each a process, and their tree another one: for tests that kill, pause and cut off (`processes.py`).
 
-    `zookeeper` is a tree that is there, in place of one of its own.
+    `zookeeper` is a tree that is there, in place of one of its own. `racks` are those of the brokers, 1 to `n`.
     """
     from ottla.testing.processes import Cluster
 
-    return Cluster(n, data=data, properties=properties, zookeeper=zookeeper)
+    return Cluster(n, data=data, properties=properties, zookeeper=zookeeper, racks=racks)
 
 
 if not TYPE_CHECKING:  # a type checker would take every name for one that exists

@@ -56,12 +56,15 @@ class Cluster:
         data: str | os.PathLike[str] | None = None,
         properties: Mapping[str, str] | None = None,
         zookeeper: str | None = None,
+        racks: Mapping[int, str] | None = None,
         links: bool = True,
         metrics_port: int | None = None,
     ) -> None:
-        """Without `links` nothing can be cut, and processes reach one another as under `ottla up -n`. With
-        `metrics_port` the brokers serve their metrics on that port and the ones behind it."""
+        """`racks` are the brokers'. Without `links` nothing can be cut, and processes reach one another as under
+        `ottla up -n`. With `metrics_port` the brokers serve their metrics on that port and the ones behind it."""
+        assert links or not racks, "where nothing is arranged for each broker all are alike"
         self.metrics_port = metrics_port
+        self._racks = dict(racks or {})
         self._wanted = n
         self._has_links = links
         self._given_data = None if data is None else os.path.abspath(data)
@@ -329,6 +332,8 @@ class Cluster:
             "inter.broker.listener.name": "INTERNAL",
             "zookeeper.connect": f"{_HOST}:{tree}",
         }
+        if plan.id in self._racks:
+            own["broker.rack"] = self._racks[plan.id]
         return plan._replace(own=own, properties={**plan.properties, **own})
 
     def _pids(self) -> dict[str, int]:

@@ -110,16 +110,7 @@ class TransactionCoordinator:
         """The same for AddPartitionsToTxn 0-3 and AddOffsetsToTxn, whose client has the end of its last one behind it:
         its markers are waited for, as long as a leader of partitions would ask again."""
         until_ms = now.monotonic_ms + self._settings().add_partitions_retry_ms_max
-
-        def ask() -> None:
-            self.add_partitions(self.led.now(), asked, 0, answered)
-
-        def answered(error: ErrorCode) -> None:
-            is_early = error is ErrorCode.CONCURRENT_TRANSACTIONS and self.led.now().monotonic_ms < until_ms
-            if not (is_early and self.when_at_rest(asked.transactional_id, until_ms, ask)):
-                reply(error)
-
-        self.add_partitions(now, asked, 0, answered)
+        self.add_partitions(now, asked, 0, _PatientAdding(self, asked, until_ms, reply).answered)
 
     def when_at_rest(self, transactional_id: str, until_ms: int, call: Callable[[], None]) -> bool:
         """Calls once: when nothing of the id is on its way any more, at `until_ms` of the monotonic clock, or when its
@@ -175,3 +166,27 @@ class TransactionCoordinator:
         if self.led.some_are_loaded or any(not shard.is_certain for shard in self.led.shards()):
             return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return (yield from listed(request, wall_ms, [shard.state for shard in self.led.shards()]))
+
+
+class _PatientAdding:
+    """Asks again when its id is at rest. Each call is a method of it: two functions that name each other would be a
+    circle, which only the collector of garbage takes away."""
+
+    __slots__ = ("_asked", "_coordinator", "_reply", "_until_ms")
+
+    def __init__(
+        self, coordinator: TransactionCoordinator, asked: ProducerPartitions, until_ms: int, reply: Reply[ErrorCode]
+    ) -> None:
+        self._coordinator = coordinator
+        self._asked = asked
+        self._until_ms = until_ms
+        self._reply = reply
+
+    def _ask(self) -> None:
+        self._coordinator.add_partitions(self._coordinator.led.now(), self._asked, 0, self.answered)
+
+    def answered(self, error: ErrorCode) -> None:
+        coordinator, until_ms = self._coordinator, self._until_ms
+        is_early = error is ErrorCode.CONCURRENT_TRANSACTIONS and coordinator.led.now().monotonic_ms < until_ms
+        if not (is_early and coordinator.when_at_rest(self._asked.transactional_id, until_ms, self._ask)):
+            self._reply(error)

@@ -55,12 +55,10 @@ def heartbeat(
     advance(change, caller, world, in_steps=True)
     change.timers.append(TimerWish(TimerKind.SESSION, change.after.id, world.config.consumer_session_timeout_ms))
 
-    def then(later: ConsumerGroup) -> Decision[HeartbeatAnswer]:
-        return decision(catch_up(later, change, world, in_steps=True), waits=False)
-
-    def decision(step: MemberChange, *, waits: bool) -> Decision[HeartbeatAnswer]:
-        following = then if waits else None
-
+    # It is given what follows, and does not name it: `then` names this, and both would stand in a circle.
+    def decision(
+        step: MemberChange, following: Callable[[ConsumerGroup], Decision[HeartbeatAnswer]] | None
+    ) -> Decision[HeartbeatAnswer]:
         def shared(share: MemberChange) -> Decision[HeartbeatAnswer]:
             response = _answer(share.after, before, request, world)
             return Decision(
@@ -82,9 +80,12 @@ def heartbeat(
             share=NeededShare(LongShare(step, world), shared) if step.needs_share else None,
         )
 
+    def then(later: ConsumerGroup) -> Decision[HeartbeatAnswer]:
+        return decision(catch_up(later, change, world, in_steps=True), None)
+
     # A member that has nothing new to say hears what is decided so far, and more with its next heartbeat.
     waits = change.needs_target and (change.raises_epoch or request.member_epoch == JOINING or not world.is_assigning)
-    return decision(change, waits=waits)
+    return decision(change, then if waits else None)
 
 
 def advance(change: MemberChange, caller: Caller, world: HeartbeatContext, *, in_steps: bool = False) -> None:

@@ -1,44 +1,28 @@
-"""AddPartitionsToTxn (24) and EndTxn (26) that are like the last one of their connection, served without being decoded.
-
-What the request says is known then, and what the answer is. All that may have changed meanwhile is asked as ever: the
-policy and the metadata by their numbers, the coordinator by a call.
-"""
+"""AddPartitionsToTxn (24) and EndTxn (26) like the last one of their connection, served without being decoded."""
 
 from __future__ import annotations
 
-import traceback
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ottla import logs
 from ottla.coordinators.caller import Now
 from ottla.handlers.calls.call import Services
 from ottla.handlers.calls.peer import Peer, RequestBuffer
+from ottla.handlers.calls.recognised import Recognised
 from ottla.handlers.routes import ADD_PARTITIONS_TO_TXN, END_TXN
 from ottla.handlers.transactions.memo import REMEMBERED_BYTES_MAX, TransactionMemo, TransactionMemos
 from ottla.model import ErrorCode
-from ottla.protocol.apis import api
 
 if TYPE_CHECKING:
     from ottla.transactions.asked import ProducerAnswer
 
-log_event = logs.logger("handlers")
-
 #: The newest versions whose requests repeat: of one transaction, whose producer keeps its epoch.
 NEWEST: Final = {ADD_PARTITIONS_TO_TXN: 3, END_TXN: 4}
-_NAMES: Final = {key: api(key).name for key in NEWEST}
 
 
-class RecognisedTransactions:
+class RecognisedTransactions(Recognised[TransactionMemo]):
     def __init__(self, services: Services) -> None:
-        self._services = services
-        self._round = services.round
-        self._clock = services.clock
-        self._metrics = services.metrics
-        #: Memos are void once its number is another.
-        self._policy = services.policy
-        #: With another generation of it the partitions of a memo are looked for again.
-        self._metadata = services.metadata
+        super().__init__(services, *NEWEST)
 
     # Inside a round. False where the request is to be served as any other; then nothing of it has happened.
 
@@ -101,29 +85,6 @@ class RecognisedTransactions:
     ) -> None:
         # Up to these versions nothing but the error is answered.
         self._answer(peer, memo, END_TXN, correlation, began_ms, answer.error)
-
-    def _answer(
-        self, peer: Peer, memo: TransactionMemo, key: int, correlation: int, began_ms: int, error: ErrorCode
-    ) -> None:
-        if peer.closed:
-            return
-        try:
-            if error or memo.policy != self._policy.number:
-                answer = self._general_answer(peer, memo, key, correlation, error)
-            else:
-                answer = memo.answer(correlation)
-            now_ms = self._clock.monotonic_ms()
-            if began_ms == self._round.began_ms:
-                peer.finish_with(answer, now_ms)
-            else:
-                # A crowd may have waited for the same replica: its answers have the time of a round's end.
-                peer.answer(answer)
-                peer.finish()
-            self._metrics.request(key, _NAMES[key], now_ms - began_ms)
-        except Exception as fault:
-            # Its client asks again.
-            log_event.error("a request failed", api=key, error="".join(traceback.format_exception(fault)))
-            peer.abort()
 
     def _general_answer(
         self, peer: Peer, memo: TransactionMemo, key: int, correlation: int, error: ErrorCode

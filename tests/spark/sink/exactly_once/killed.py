@@ -32,10 +32,13 @@ class OneStep:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def life(bootstrap: str, topic: str, batch: int, step: str | None) -> int:
-    """Of a process that has the tasks of a micro-batch and commits them; its exit status."""
+def life(bootstrap: str, topic: str, batch: int, step: str | None, timeout_ms: int | None = None) -> int:
+    """Of a process that has the tasks of a micro-batch and commits them; its exit status.
+
+    `timeout_ms`: of its tasks' transactions, where not the broker's longest.
+    """
     _CONTEXT.set_forkserver_preload([__name__])
-    process = _CONTEXT.Process(target=_lives, args=(bootstrap, topic, batch, step))
+    process = _CONTEXT.Process(target=_lives, args=(bootstrap, topic, batch, step, timeout_ms))
     process.start()
     process.join(_SECONDS_MAX)
     process.kill()
@@ -44,12 +47,14 @@ def life(bootstrap: str, topic: str, batch: int, step: str | None) -> int:
     return process.exitcode
 
 
-def _lives(bootstrap: str, topic: str, batch: int, step: str | None) -> None:
+def _lives(bootstrap: str, topic: str, batch: int, step: str | None, timeout_ms: int | None) -> None:
     plan = OneStep(step)
     dying.plant_in_task(plan)
     dying.plant_in_committer(plan)
     worker = KeptClients(LoopThread("killed"))
     query = Query(bootstrap, topic, worker)
+    if timeout_ms is not None:
+        query.timeout = {"transaction.timeout.ms": str(timeout_ms)}
     query.report(batch, 0, attempt=1)  # nobody is told of it
     reports = query.whole(batch)
     plan.die("told")
