@@ -11,13 +11,15 @@ from tests.handlers.frames import batch, produce
 from tests.handlers.transactional import until
 from tests.server.conftest import BrokerThread, Peer
 
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from ottla.replication.leader import Leader
+from ottla.steps import PIECE
 
 EPOCH = 4
 VERSION = 2
@@ -95,3 +97,59 @@ def test_another_leader_ends_the_wait(running: BrokerThread, peer: Peer, topic: 
     until_it_waits(running)
     decide(running, topic, leader_id=FIRST, leader_epoch=EPOCH + 1, replicas=(US, FIRST))
     assert answered(peer) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+def test_a_partition_that_is_named_again_is_asked_about_once_with_its_last_offset(
+    running: BrokerThread, peer: Peer, topic: str
+) -> None:
+    def asked(*offsets: int) -> DeleteRecordsTopic:
+        partitions = [DeleteRecordsPartition(partition_index=0, offset=offset) for offset in offsets]
+        return DeleteRecordsTopic(name=topic, partitions=partitions)
+
+    request = DeleteRecordsRequest(topics=[asked(3, 1), asked(), asked(1, 2)], timeout_ms=60_000)
+    peer.send(peer.frame(request, VERSION))
+    until_it_waits(running)
+    with running.connect() as other:
+        Follower(other, topic).has(2, 3)
+    assert answered(peer) == (ErrorCode.NONE, 2)
+
+
+def test_what_a_follower_has_done_of_many_is_looked_at_some_at_a_time(
+    running: BrokerThread, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request may name ten thousand partitions, and each fetch of a follower changes some of them."""
+    many = 200
+    running.create_topic("many", partitions=many)
+    register(running, (FIRST, 1))
+    try:
+        for partition in range(many):
+            assert decide(running, "many", partition=partition, leader_epoch=EPOCH, replicas=(US, FIRST)) == 0
+        partitions = [DeleteRecordsPartition(partition_index=number, offset=0) for number in range(many)]
+        monkeypatch.setattr(Leader, "low_watermark", lambda *_: -1)
+        topics = [DeleteRecordsTopic(name="many", partitions=partitions)]
+        peer.send(peer.frame(DeleteRecordsRequest(topics=topics, timeout_ms=60_000), VERSION))
+        until(lambda: running.look(lambda broker: _waits_for(broker, "many")) == many)
+        looked_at: list[int] = []
+        monkeypatch.setattr(Leader, "low_watermark", lambda leader, _: looked_at.append(leader.tp.partition) or -1)
+        with running.connect() as other:
+            Follower(other, "many").has(0, 0)
+        until(lambda: 0 in looked_at)
+        assert len(looked_at) <= PIECE
+        monkeypatch.undo()
+        running.look(lambda broker: [_changed(broker, "many", partition) for partition in range(many)])
+        register(running)
+        running.look(lambda broker: [_changed(broker, "many", partition) for partition in range(many)])
+        answer = peer.answer(DeleteRecordsResponse, VERSION)
+        assert [each.error_code for each in answer.topics[0].partitions] == [ErrorCode.NONE] * many
+    finally:
+        register(running)
+
+
+def _waits_for(broker: Any, topic: str) -> int:
+    """Partitions that some request waits for."""
+    waiters = broker.services.replicas.waiters
+    return sum(tp.topic == topic for waiter in waiters._keys for tp in waiters._keys[waiter])
+
+
+def _changed(broker: Any, topic: str, partition: int) -> None:
+    broker.services.replicas.waiters.changed_between_rounds(TopicPartition(topic, partition))

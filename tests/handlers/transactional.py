@@ -90,10 +90,11 @@ class TransactionalClient:
         place = (topic, partition)
         sequence = changes.pop("sequence", self._sequences.get(place, 0))
         version = changes.pop("version", 12 if self.is_new else 11)
+        acks = changes.pop("acks", -1)
         # As new as markers are: a log rolls between what is weeks apart.
         changes.setdefault("timestamp", time.time_ns() // 1_000_000)
         options = {"producer_id": self.producer_id, "producer_epoch": self.epoch, "transactional": True, **changes}
-        request = produce_request(batch(value, base_sequence=sequence, **options), topic, partition)
+        request = produce_request(batch(value, base_sequence=sequence, **options), topic, partition, acks)
         request.transactional_id = self.id
         while True:
             answer = self.peer.ask(request, version, ProduceResponse).responses[0].partition_responses[0]

@@ -19,6 +19,7 @@ from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from ottla.protocol.generated.join_group import JoinGroupRequestProtocol
+from ottla.records.compression import ZSTD
 from tests.handlers.frames import fetch
 from tests.handlers.groups import join, sync, wait_loaded
 from tests.handlers.transactional import TransactionalClient, mark, until
@@ -38,7 +39,10 @@ def conversation(bootstrap: str) -> list[str]:
         create_topic(admin, topic, partitions=1)
     peer = Peer(int(bootstrap.rpartition(":")[2]))
     with peer:
-        parts = (_classic(peer), _newer(peer), _offsets(peer), _moved_on(peer), _moved_on_by_epochs(peer))
+        parts = (
+            *(_classic(peer), _newer(peer), _offsets(peer), _moved_on(peer), _moved_on_by_epochs(peer)),
+            _ruled_out(peer),
+        )
         return [f"{what}: {answer}" for part in parts for what, answer in part]
 
 
@@ -176,6 +180,35 @@ def _moved_on_by_epochs(peer: Peer) -> Iterator[tuple[str, str]]:
         codes = client.commit_offsets(group, {("a", 0): 1}, 4, generation_id=epoch, member_id=member).values()
         yield f"offsets of an {what}", _names(codes)
     client.end(commits=False)
+
+
+def _ruled_out(peer: Peer) -> Iterator[tuple[str, str]]:
+    """Where nobody may write, and with acks that there are not: what of it all is said first."""
+    wait_loaded(peer, "g")
+    client, other = _begun(peer, "ruled out", 2), _begun(peer, "another", 2)
+    for topic, partition, acks in (("__transaction_state", 0, -1), ("__consumer_offsets", 0, 1), ("b", 0, 5)):
+        where = f"{topic} with acks={acks}"
+        for version in (3, 7, 9, 11, 12):
+            options: dict[str, Any] = {"version": version, "acks": acks}
+            client.id = "ruled out"
+            yield f"{where}, Produce {version}", _produced(client.produce(b"v", topic, partition, **options))
+            epoch = client.epoch + 1
+            answer = client.produce(b"v", topic, partition, producer_epoch=epoch, **options)
+            yield f"{where}, Produce {version}, another epoch", _produced(answer)
+            client.id = other.id
+            another = client.produce(b"v", topic, partition, **options)
+            yield f"{where}, Produce {version}, another id", _produced(another)
+            # From here on Kafka has it in the transaction, in spite of the rule.
+            if version == 11:
+                client.id = "ruled out"
+                plain = client.produce(b"v", topic, partition, transactional=False, **options)
+                yield f"{where}, Produce {version}, not of the transaction", _produced(plain)
+    for topic, partition in (("nope", 0), ("b", 77), ("__transaction_state", 777)):
+        yield f"{topic}-{partition} with acks=5", _produced(client.produce(b"v", topic, partition, acks=5))
+        yield (
+            f"{topic}-{partition} with zstd in Produce 3",
+            _produced(client.produce(b"v", topic, partition, version=3, compression=ZSTD, transactional=False)),
+        )
 
 
 def _write_anew() -> None:

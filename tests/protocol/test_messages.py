@@ -151,10 +151,19 @@ def test_varint_of_six_bytes_or_beyond_int32_is_refused() -> None:
             create_topics.CreateTopicsRequest.decode(varint, 7)
 
 
-def test_text_that_is_no_utf8_is_refused() -> None:
-    raw = create_topics.CreateTopicsRequest(topics=[create_topics.CreatableTopic(name="abc")]).encode(7)
-    with pytest.raises(DecodeError, match="utf-8"):
-        create_topics.CreateTopicsRequest.decode(raw.replace(b"abc", b"a\xffc"), 7)
+@pytest.mark.parametrize("version", [2, 7])
+def test_text_that_is_no_utf8_is_read_as_by_java(version: int) -> None:
+    raw = create_topics.CreateTopicsRequest(topics=[create_topics.CreatableTopic(name="abcd")]).encode(version)
+    read, _ = create_topics.CreateTopicsRequest.decode(raw.replace(b"abcd", b"a\xe2\x82c"), version)
+    assert read.topics[0].name == "a\ufffdc"
+
+
+@pytest.mark.parametrize("version", [2, 7])
+def test_text_that_is_no_utf8_is_refused_where_no_answer_could_say_it(version: int) -> None:
+    name = "a" * 32_000
+    raw = create_topics.CreateTopicsRequest(topics=[create_topics.CreatableTopic(name=name)]).encode(version)
+    with pytest.raises(DecodeError, match="no UTF-8"):
+        create_topics.CreateTopicsRequest.decode(raw.replace(b"a" * 32_000, b"\xff" * 32_000), version)
 
 
 def test_trailing_bytes_are_left_to_the_caller() -> None:

@@ -17,6 +17,7 @@ from ottla.protocol.apis import api
 from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataResponse
+from ottla.protocol.generated.produce import ProduceResponse
 from ottla.protocol.header import RequestHeader, encode_request
 
 
@@ -71,7 +72,9 @@ def test_what_is_asked_as_not_served_is_whole_and_not_served() -> None:
         pytest.param(struct.pack(">hhih", 3, 12, 1, -1) + b"\x41" + b"\0\0" * 65, id="65 tagged fields"),
         pytest.param(struct.pack(">hhih", 0, 9, 1, -1) + b"\0\0" + b"\xff" * 20, id="produce of noise"),
         pytest.param(struct.pack(">hhih", 1, 12, 1, -1) + b"\0" * 5, id="fetch cut short"),
-        pytest.param(struct.pack(">hhihi", 19, 2, 1, -1, 1) + b"\0\3\xff\xfe\xfd", id="a name that is no UTF-8"),
+        pytest.param(
+            struct.pack(">hhihi", 19, 2, 1, -1, 1) + b"\x7f\xff" + b"\xff" * 32767, id="a long name that is no UTF-8"
+        ),
     ],
 )
 def test_what_cannot_be_understood_closes_the_connection(running: BrokerThread, peer: Peer, payload: bytes) -> None:
@@ -79,6 +82,24 @@ def test_what_cannot_be_understood_closes_the_connection(running: BrokerThread, 
         peer.send(raw_frame(payload))
         assert peer.is_closed()
         assert other.ask(api_versions(), 3, ApiVersionsResponse).error_code == ErrorCode.NONE
+
+
+def test_a_client_whose_id_is_no_utf8_is_served(peer: Peer) -> None:
+    """As by Kafka; Latin-1 is what a C program may well send."""
+    for version, tags in ((1, b""), (9, b"\0")):
+        no_topics = struct.pack(">i", 0) if version < 9 else b"\x01\0\0\0\0"
+        peer.send(raw_frame(struct.pack(">hhih", 3, version, 1, 6) + b"m\xfcller" + tags + no_topics))
+        assert len(peer.answer(MetadataResponse, version).brokers) == 1
+
+
+def test_a_name_that_is_no_utf8_is_nobodys(peer: Peer) -> None:
+    peer.send(raw_frame(struct.pack(">hhihi", 3, 4, 1, -1, 1) + b"\0\3a\xffb" + b"\0"))
+    (topic,) = peer.answer(MetadataResponse, 4).topics
+    assert (topic.name, topic.error_code) == ("a\ufffdb", ErrorCode.INVALID_TOPIC_EXCEPTION)
+    batchless = struct.pack(">hhihh", 0, 3, 1, -1, -1) + struct.pack(">hii", 1, 1000, 1) + b"\0\3a\xffb"
+    peer.send(raw_frame(batchless + struct.pack(">iii", 1, 0, 0)))
+    (produced,) = peer.answer(ProduceResponse, 3).responses
+    assert produced.partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.mark.parametrize("length", [-1, 0, 7, 100 * 1024 * 1024 + 1, 2**31 - 1, -(2**31)])

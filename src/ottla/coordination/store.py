@@ -12,7 +12,6 @@ failed nobody knows what is on the medium: the store gives up for good, and says
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -47,7 +46,8 @@ from ottla.coordination.requests import Answer, ReadRequest, WriteRequest, fail_
 from ottla.coordination.sessions import STORE_SESSION, Sessions
 from ottla.coordination.snapshot import encode_snapshot, encoding_snapshot
 from ottla.coordination.snapshotting import Snapshotting
-from ottla.coordination.tree import AppliedTransaction, TreeOp, ZnodeTree
+from ottla.coordination.tree import AppliedTransaction, CloseSession, TreeOp, ZnodeTree
+from ottla.coordination.waiting import WaitingRequests
 from ottla.coordination.watches import WatchTable
 from ottla.ports.clock import Clock
 from ottla.ports.disk import Disk, Lock
@@ -59,6 +59,9 @@ from ottla.steps import TURN_MS, Steps, in_turns, pieces
 QUEUE_MAX: Final = 20_000
 #: A frame is closed when it has this much, so that the first writer in it does not wait for a stream of others.
 FRAME_BYTES: Final = 4 * 1024 * 1024
+#: The same for operations, of which ten thousand take a tenth of a second; the nodes that go with a session are some.
+#: One multi may have more.
+OPS_A_COMMIT: Final = 1_024
 #: Reads that wait are served so many in one turn of the loop, or for TURN_MS: each takes some ten microseconds.
 READS_A_TURN: Final = 256
 #: Operations, answers or watches that make one step of a commit: each takes a microsecond or some.
@@ -111,7 +114,7 @@ class TreeStore:
         self._watches = WatchTable()
         #: The last transaction whose watches were called: a client that asks for nothing else may know of it.
         self.answered_zxid = 0
-        self._queue: deque[WriteRequest | ReadRequest] = deque()
+        self._queue = WaitingRequests()
         self._pump: asyncio.Task[None] | None = None
         #: The writes of the group commit that is under way.
         self._batch: Sequence[WriteRequest] = ()
@@ -192,6 +195,11 @@ class TreeStore:
 
     # Requests.
 
+    def children_count(self, path: str) -> int:
+        """How many there are just now, for somebody who wants to know what an answer will take."""
+        node = self._tree.nodes.get(path)
+        return 0 if node is None or node.children is None else len(node.children)
+
     @property
     def watches(self) -> WatchTable:
         """Reads leave their watches here, inside their action."""
@@ -249,7 +257,7 @@ class TreeStore:
     def _enqueue(self, request: WriteRequest | ReadRequest) -> None:
         if len(self._queue) >= QUEUE_MAX:
             raise WriteRefused(f"{QUEUE_MAX} requests wait for the disk already")
-        self._queue.append(request)
+        self._queue.add(request)
         if self._pump is None:
             self._pump = asyncio.get_running_loop().create_task(self._serve())
 
@@ -257,7 +265,7 @@ class TreeStore:
         """Works the queue off; runs only while there is something in it."""
         try:
             while self._queue:
-                if isinstance(self._queue[0], ReadRequest):
+                if isinstance(self._queue.first, ReadRequest):
                     await self._serve_reads()
                 else:
                     await self._commit(self._take_writes())
@@ -272,10 +280,10 @@ class TreeStore:
         """Serves the reads that are first in the queue: as many as one turn of the loop has time for."""
         ends_ms = self._clock.monotonic_ms() + TURN_MS
         for _ in range(READS_A_TURN):
-            request = self._queue[0] if self._queue else None
+            request = self._queue.first
             if not isinstance(request, ReadRequest):
                 return
-            self._queue.popleft()
+            self._queue.take()
             if request.is_long:
                 await self._serve_long_read(request)
                 return
@@ -307,16 +315,23 @@ class TreeStore:
 
     def _take_writes(self) -> list[WriteRequest]:
         batch: list[WriteRequest] = []
-        size = 0
-        while self._queue and size < FRAME_BYTES:
-            request = self._queue[0]
-            if not isinstance(request, WriteRequest):
+        size = ops = 0
+        while size < FRAME_BYTES and isinstance(request := self._queue.first, WriteRequest):
+            more = self._op_count(request)
+            if ops and ops + more > OPS_A_COMMIT:
                 break
-            self._queue.popleft()
+            self._queue.take()
             if not request.answer.done():
                 batch.append(request)
                 size += request.size
+                ops += more
         return batch
+
+    def _op_count(self, request: WriteRequest) -> int:
+        first = request.ops[0] if request.ops else None
+        if isinstance(first, CloseSession):
+            return 1 + len(self._tree.ephemerals.get(first.session_id, ()))
+        return len(request.ops)
 
     # One group commit.
 
@@ -404,7 +419,7 @@ class TreeStore:
         for write in self._batch:
             fail_answer(write.answer, ConnectionLoss(why))
         while self._queue:
-            fail_answer(self._queue.popleft().answer, ConnectionLoss(why))
+            fail_answer(self._queue.take().answer, ConnectionLoss(why))
         self.sessions.lose_all()
 
     async def _start_snapshot_if_due(self) -> None:

@@ -2,7 +2,8 @@
 
 What lies below the new start is gone for readers at once. Whole segments below it are removed by the next retention.
 The request is answered when the replicas on all live brokers have moved their logs' starts, which they do with their
-next fetch, or with REQUEST_TIMED_OUT.
+next fetch, or with REQUEST_TIMED_OUT. A partition that is named again is asked about once, with its last offset, as by
+Kafka.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.topic_partitions import leader_for
 from ottla.model import INTERNAL_TOPICS, BrokerId, ErrorCode
 from ottla.protocol.generated.delete_records import (
-    DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
@@ -25,7 +25,7 @@ from ottla.protocol.generated.delete_records import (
 )
 from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation
-from ottla.steps import Steps, taken
+from ottla.steps import Steps, pieces, taken
 from ottla.storage.errors import OffsetOutsideLog, StorageFault
 
 log_event = logs.logger("handlers")
@@ -40,35 +40,56 @@ _TOPICS_A_STEP: Final = 32
 def handle(
     call: Call, request: DeleteRecordsRequest
 ) -> Steps[DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]]:
+    offsets = yield from _asked(request)
     topics: list[DeleteRecordsTopicResult] = []
     deletions: list[PendingDeletion] = []
-    for some in taken(request.topics, _TOPICS_A_STEP):
-        for topic in some:
+    for some in pieces(offsets.items(), _TOPICS_A_STEP):
+        for name, asked in some:
             partitions: list[DeleteRecordsPartitionResult] = []
-            for piece in taken(topic.partitions, _PARTITIONS_A_STEP):
-                partitions += [_partition(call, topic.name, asked, deletions) for asked in piece]
+            for piece in pieces(asked.items(), _PARTITIONS_A_STEP):
+                partitions += [_partition(call, name, partition, offset, deletions) for partition, offset in piece]
                 yield
-            topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
+            topics.append(DeleteRecordsTopicResult(name=name, partitions=partitions))
         yield
     response = DeleteRecordsResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
     if not deletions:
         return response
-    wait = DeletionWait(deletions, partial(_is_alive, call))
-    return _answered(call, wait, response, request.timeout_ms)
+    return _answered(call, deletions, response, request.timeout_ms)
+
+
+def _asked(request: DeleteRecordsRequest) -> Steps[dict[str, dict[int, int]]]:
+    """Offsets by topic and partition."""
+    offsets: dict[str, dict[int, int]] = {}
+    for some in taken(request.topics, _TOPICS_A_STEP):
+        for topic in some:
+            asked = offsets.setdefault(topic.name, {})
+            for piece in taken(topic.partitions):
+                asked.update((each.partition_index, each.offset) for each in piece)
+                yield
+        yield
+    return offsets
 
 
 async def _answered(
-    call: Call, wait: DeletionWait, response: DeleteRecordsResponse, timeout_ms: int
+    call: Call, deletions: list[PendingDeletion], response: DeleteRecordsResponse, timeout_ms: int
 ) -> DeleteRecordsResponse:
     """When the followers have moved their logs' starts as well, or the time is up."""
     waiters, now_ms = call.services.replicas.waiters, call.services.clock.monotonic_ms()
-    if not wait.try_complete(now_ms):
-        waiters.park(wait, wait.partitions, now_ms + max(0, timeout_ms))
-        # One that is parked outside of a round has no other to see to its deadline.
-        call.services.round.soon()
-        try:
+    deadline_ms = now_ms + max(0, timeout_ms)
+    waits: list[DeletionWait] = []
+    try:
+        for piece in pieces(deletions):
+            wait = DeletionWait(list(piece), partial(_is_alive, call))
+            if not wait.try_complete(now_ms):
+                waits.append(wait)
+                waiters.park(wait, wait.partitions, deadline_ms)
+                # One that is parked outside of a round has no other to see to its deadline.
+                call.services.round.soon()
+            await asyncio.sleep(0)
+        for wait in waits:
             await wait.done
-        finally:
+    finally:
+        for wait in waits:
             waiters.forget(wait)
     return response
 
@@ -87,7 +108,11 @@ class PendingDeletion(NamedTuple):
 
 
 class DeletionWait:
-    """Waits for the followers' log starts (Kafka's DelayedDeleteRecords)."""
+    """Waits for the followers' log starts (Kafka's DelayedDeleteRecords).
+
+    It has some partitions of a request only: whenever one of them changes, all that it has left are looked at, and a
+    request may have ten thousand, of which each fetch of a follower changes some.
+    """
 
     def __init__(self, deletions: list[PendingDeletion], is_alive: Callable[[int], bool]) -> None:
         self._left = deletions
@@ -125,12 +150,12 @@ class DeletionWait:
 
 
 def _partition(
-    call: Call, topic: str, asked: DeleteRecordsPartition, deletions: list[PendingDeletion]
+    call: Call, topic: str, partition: int, asked_offset: int, deletions: list[PendingDeletion]
 ) -> DeleteRecordsPartitionResult:
     def failed(error: ErrorCode) -> DeleteRecordsPartitionResult:
-        return DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1, error_code=error)
+        return DeleteRecordsPartitionResult(partition_index=partition, low_watermark=-1, error_code=error)
 
-    leader = leader_for(call, topic, asked.partition_index, Operation.DELETE)
+    leader = leader_for(call, topic, partition, Operation.DELETE)
     if isinstance(leader, ErrorCode):
         return failed(leader)
     if topic in INTERNAL_TOPICS:
@@ -140,7 +165,7 @@ def _partition(
     if "compact" in policy and "delete" not in policy:
         # A compacted topic promises the newest record of each key: Kafka refuses to delete below an offset.
         return failed(ErrorCode.POLICY_VIOLATION)
-    offset = leader.high_watermark if asked.offset == TO_HIGH_WATERMARK else asked.offset
+    offset = leader.high_watermark if asked_offset == TO_HIGH_WATERMARK else asked_offset
     if offset < 0 or offset > leader.high_watermark:
         return failed(ErrorCode.OFFSET_OUT_OF_RANGE)
     try:
@@ -151,7 +176,7 @@ def _partition(
         log_event.error("records could not be deleted", partition=leader.tp, reason=fault)
         return failed(ErrorCode.KAFKA_STORAGE_ERROR)
     call.services.replicas.waiters.changed(leader.tp)
-    result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=log.start_offset)
+    result = DeleteRecordsPartitionResult(partition_index=partition, low_watermark=log.start_offset)
     if leader.isr.followers:
         deletions.append(PendingDeletion(leader, offset, result))
     return result

@@ -42,7 +42,7 @@ NULL_COUNT: Final = b"\xff\xff\xff\xff"
 ZERO_UUID: Final = bytes(16)
 
 #: What reading garbage raises inside a decoder, besides DecodeError.
-DECODE_FAULTS: Final = (IndexError, struct.error, UnicodeDecodeError)
+DECODE_FAULTS: Final = (IndexError, struct.error)
 #: What writing values of a wrong type or range raises inside an encoder, besides EncodeError.
 ENCODE_FAULTS: Final = (struct.error, TypeError, AttributeError, UnicodeEncodeError, ValueError)
 
@@ -113,7 +113,8 @@ def find_compact_length(buf: HotBuffer, pos: int, limit: int) -> tuple[int, int]
     return -1, pos
 
 
-# Strings.
+# Strings. Bytes that are no UTF-8 are read as Java does it, with U+FFFD in their place: a client whose id is Latin-1 is
+# served, and a name of such is one that nobody has.
 
 
 def read_string(buf: HotBuffer, pos: int, limit: int) -> tuple[str, int]:
@@ -122,7 +123,10 @@ def read_string(buf: HotBuffer, pos: int, limit: int) -> tuple[str, int]:
     end = pos + length
     if length < 0 or end > limit:
         raise _bad_length("string", length, limit - pos)
-    return str(buf[pos:end], "utf-8"), end
+    try:
+        return str(buf[pos:end], "utf-8"), end
+    except UnicodeDecodeError:
+        return _replaced(buf[pos:end]), end
 
 
 def read_nullable_string(buf: HotBuffer, pos: int, limit: int) -> tuple[str | None, int]:
@@ -133,7 +137,10 @@ def read_nullable_string(buf: HotBuffer, pos: int, limit: int) -> tuple[str | No
     end = pos + length
     if end > limit:
         raise _bad_length("string", length, limit - pos)
-    return str(buf[pos:end], "utf-8"), end
+    try:
+        return str(buf[pos:end], "utf-8"), end
+    except UnicodeDecodeError:
+        return _replaced(buf[pos:end]), end
 
 
 def read_compact_string(buf: HotBuffer, pos: int, limit: int) -> tuple[str, int]:
@@ -144,7 +151,10 @@ def read_compact_string(buf: HotBuffer, pos: int, limit: int) -> tuple[str, int]
     end = pos + length - 1
     if length == 0 or end > limit or length > STRING_BYTES_MAX + 1:
         raise _bad_length("string", length - 1, limit - pos)
-    return str(buf[pos:end], "utf-8"), end
+    try:
+        return str(buf[pos:end], "utf-8"), end
+    except UnicodeDecodeError:
+        return _replaced(buf[pos:end]), end
 
 
 def read_compact_nullable_string(buf: HotBuffer, pos: int, limit: int) -> tuple[str | None, int]:
@@ -156,7 +166,19 @@ def read_compact_nullable_string(buf: HotBuffer, pos: int, limit: int) -> tuple[
     end = pos + length - 1
     if end > limit or length > STRING_BYTES_MAX + 1:
         raise _bad_length("string", length - 1, limit - pos)
-    return str(buf[pos:end], "utf-8"), end
+    try:
+        return str(buf[pos:end], "utf-8"), end
+    except UnicodeDecodeError:
+        return _replaced(buf[pos:end]), end
+
+
+def _replaced(raw: HotBuffer) -> str:
+    """A bad byte becomes three in an answer, or in a record, where the same bound holds."""
+    text = str(raw, "utf-8", "replace")
+    size = len(text.encode())
+    if size > STRING_BYTES_MAX:
+        raise DecodeError(f"a string that is no UTF-8, and of {size} bytes where it is made some")
+    return text
 
 
 def put_string(out: bytearray, value: str) -> None:

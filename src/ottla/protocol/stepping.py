@@ -47,8 +47,9 @@ FEW: Final = 4
 #: Below this, text is charged as if it were of the widest characters: to look costs more than to read it.
 LOOK_BYTES_MIN: Final = 80
 
-#: The first bytes of characters that make Python use two or four bytes for every character of their string.
-_WIDE = re.compile(rb"[\xc4-\xf4]").search
+#: Bytes of characters that make Python use two or four bytes for every character of their string; what is no UTF-8 is
+#: read as U+FFFD, which takes two.
+_WIDE = re.compile(rb"[\x80-\xff]").search
 _WIDEST = re.compile(rb"[\xf0-\xf4]").search
 #: The number that is an entry's key, and what allocations are rounded to.
 _TAG_BYTES: Final = 64

@@ -176,7 +176,10 @@ def test_a_duplicate_is_answered_with_the_time_that_is_stored(
         assert (again.error_code, again.base_offset, again.log_append_time_ms) == (0, offset, stored[offset])
 
 
-def test_internal_topics_are_not_for_clients(peer: Peer) -> None:
+def test_internal_topics_are_not_for_clients(running: BrokerThread, peer: Peer) -> None:
+    unknown = produce(peer, batch(b"x"), topic="__share_group_state")
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    running.create_topic("__consumer_offsets")
     refused = produce(peer, batch(b"x"), topic="__consumer_offsets")
     assert refused.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 

@@ -89,7 +89,7 @@ class Connection:
         #: Its session is being opened, or looked for.
         self.greeting = False
         self.greeted = False
-        #: A request is being decoded in steps; those behind it wait.
+        #: A long request of it is being served, the only one; those behind it wait.
         self.busy = False
         #: Requests that the store has, and how many bytes they are.
         self.waiting = 0
@@ -124,6 +124,11 @@ class Connection:
             or self.waiting >= PIPELINED_MAX
             or self.outgoing_bytes >= UNTAKEN_BYTES
         )
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether something that it has sent waits for this server."""
+        return self.busy or self.waiting > 0 or self.has_frame
 
     # What comes in.
 

@@ -17,10 +17,15 @@ HANDSHAKE_BYTES_MAX: Final = 1_024
 HANDSHAKE_MS_MAX: Final = 10_000
 #: Requests of one connection that wait for their answers; ZooKeeper has 1,000 for all together.
 PIPELINED_MAX: Final = 1_000
-#: The same of all connections: fewer than the store's queue holds, so that no request is refused for want of a place.
+#: Of all connections together, from which on only those that have none are served on, one short request each: each
+#: takes some twenty microseconds.
+CROWDED: Final = 1_000
+#: The same for bytes, of requests and of names in answers that are being made. Objects take several times as much.
+CROWDED_BYTES: Final = 16 * 1024 * 1024
+#: Fewer than the store's queue holds, so that no request is refused for want of a place.
 WAITING_MAX: Final = 16_000
-#: Bytes of those, where they are long.
-WAITING_BYTES: Final = 64 * 1024 * 1024
+#: About what a node's name takes in an answer that is being made.
+NAME_BYTES: Final = 40
 #: While so much of its answers is untaken, nothing more is read of a connection.
 UNTAKEN_BYTES: Final = 1024 * 1024
 #: A connection that takes nothing of its answers for so long is closed. Its session may live on.

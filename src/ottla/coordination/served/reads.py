@@ -6,7 +6,7 @@ an empty path is the root; `exists` leaves its watch also where there is no node
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.coordination.errors import BadVersion, InvalidPath, NoNode, WriteRefused
@@ -36,7 +36,7 @@ from ottla.coordination.zookeeper.messages import (
     SetAclRequest,
     SetWatchesRequest,
 )
-from ottla.steps import Steps, pieces
+from ottla.steps import pieces
 
 #: Paths that are looked at in one step.
 _PATHS_A_STEP: Final = 16
@@ -126,14 +126,18 @@ def sync(_: Asker, fields: PathRequest, tree: ZnodeTree) -> PathAnswer:
     return PathAnswer(fields.path)
 
 
-def set_watches(asker: Asker, fields: SetWatchesRequest, tree: ZnodeTree) -> Steps[None]:
-    """Leaves the watches of an earlier connection anew, and calls at once for what has changed since."""
+def set_watches(asker: Asker, fields: SetWatchesRequest) -> Generator[None, ZnodeTree]:
+    """Leaves the watches of an earlier connection anew, and calls at once for what has changed since.
+
+    In steps, which are given the tree as it is then: what changes between two of them calls the watches that are left.
+    """
+    tree = yield
     asker.check_room(len(fields.data) + len(fields.exist) + len(fields.child))
-    seen, nodes, call = fields.last_zxid_seen, tree.nodes, asker.connection.on_event
+    seen, call = fields.last_zxid_seen, asker.connection.on_event
 
     def leave_again(paths: Sequence[str], changed: EventType, leave: Callable[[str], None]) -> None:
         for path in paths:
-            node = nodes.get(path or "/")
+            node = tree.nodes.get(path or "/")
             if node is None:
                 call(WatchEvent(EventType.NODE_DELETED, path))
             elif (node.mzxid if changed is EventType.NODE_DATA_CHANGED else node.pzxid) > seen:
@@ -143,17 +147,17 @@ def set_watches(asker: Asker, fields: SetWatchesRequest, tree: ZnodeTree) -> Ste
 
     for paths in pieces(fields.data, _PATHS_A_STEP):
         leave_again(paths, EventType.NODE_DATA_CHANGED, asker.leave_data)
-        yield
+        tree = yield
     for paths in pieces(fields.exist, _PATHS_A_STEP):
         for path in paths:
-            if (path or "/") in nodes:
+            if (path or "/") in tree.nodes:
                 call(WatchEvent(EventType.NODE_CREATED, path))
             else:
                 asker.leave_data(path)
-        yield
+        tree = yield
     for paths in pieces(fields.child, _PATHS_A_STEP):
         leave_again(paths, EventType.NODE_CHILDREN_CHANGED, asker.leave_child)
-        yield
+        tree = yield
 
 
 #: What each operation that only reads does. A set access list changes nothing and is one of them.

@@ -7,8 +7,9 @@ does hear while its disk stands still.
 
 from __future__ import annotations
 
+import asyncio
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import Any, Final, NoReturn
 
@@ -21,7 +22,9 @@ from ottla.coordination.errors import (
 )
 from ottla.coordination.served.access import ACCEPTED_SCHEMES
 from ottla.coordination.served.connection import Connection
+from ottla.coordination.served.limits import NAME_BYTES
 from ottla.coordination.served.long_frames import (
+    LONG_ANSWER,
     LONG_FRAME_BYTES,
     reading_multi_ops,
     reading_set_watches,
@@ -57,6 +60,10 @@ REFUSED: Final = frozenset(
 )
 #: The least that a session may ask for of END_WITH_CONNECTION: less, and no client could connect again.
 GRACE_MS_MIN: Final = 50
+#: A node of more children waits for a place in what is being answered.
+CHILDREN_AT_ONCE_MAX: Final = 2_000
+#: Of a long read, between which others are served: 128 paths, of some microseconds each.
+STEPS_A_PIECE: Final = 8
 
 _log = logs.logger("tree")
 
@@ -65,6 +72,18 @@ class Requests:
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
         self._store = serving.store
+
+    def is_long(self, frame: bytes) -> bool:
+        """Whether what this request or its answer takes is worth waiting for a place."""
+        if len(frame) > LONG_FRAME_BYTES:
+            return True
+        try:
+            if decode_request_header(frame).op not in _OF_CHILDREN:
+                return False
+            fields = decode_request(frame)[1]
+        except JuteFault:
+            return False
+        return self._store.children_count(fields.path or "/") > CHILDREN_AT_ONCE_MAX
 
     def serve(self, connection: Connection, frame: bytes) -> None:
         """Takes the next request of a connection. Raises BadFrame where it is none at all."""
@@ -133,12 +152,10 @@ class Requests:
 
     # Handing over.
 
-    def _read(self, ticket: Ticket, action: Callable[[ZnodeTree], Any], *, is_long: bool = False) -> None:
+    def _read(self, ticket: Ticket, action: Callable[[ZnodeTree], Any]) -> None:
         connection = ticket.connection
         try:
-            self._store.submit_read(
-                connection.session_id, partial(_contained, connection, action), ticket, is_long=is_long
-            )
+            self._store.submit_read(connection.session_id, partial(_contained, connection, action), ticket)
         except CoordinationError as error:
             self._serving.rounds.close(connection, str(error))
             ticket.give_up()
@@ -178,7 +195,10 @@ class Requests:
             self._auth(Ticket(serving, connection, xid, op, size), fields)
         elif (read := READS.get(op)) is not None:
             asker = Asker(self._store.watches, connection)
-            self._read(Ticket(serving, connection, xid, op, size), partial(read, asker, fields))
+            # What is answered is held as a list until it is made, of each request another one.
+            names = self._store.children_count(fields.path or "/") if op in _OF_CHILDREN else 0
+            ticket = Ticket(serving, connection, xid, op, size + names * NAME_BYTES, is_long=names > LONG_ANSWER)
+            self._read(ticket, partial(read, asker, fields))
         else:
             # As ZooKeeper does.
             self._refuse(Ticket(serving, connection, xid, op, size), OperationUnknown(str(op)))
@@ -206,14 +226,62 @@ class Requests:
 
     def _set_watches(self, connection: Connection, xid: int, frame: bytes, fields: SetWatchesRequest) -> None:
         op = decode_request_header(frame).op
-        ticket = Ticket(self._serving, connection, xid, op, len(frame))
+        ticket = Ticket(self._serving, connection, xid, op, len(frame), is_long=len(frame) > LONG_FRAME_BYTES)
         if fields.persistent or fields.persistent_recursive:
             self._refuse(ticket, OperationUnknown("persistent watches are not known here"))
+            return
+        steps = set_watches(Asker(self._store.watches, connection), fields)
+        _ReadInPieces(ticket, steps, partial(self._read_again, connection)).go_on()
+
+    def _read_again(self, connection: Connection, piece: _ReadInPieces) -> None:
+        """The next piece of a long read, behind what others have asked for meanwhile."""
+        try:
+            self._store.submit_read(connection.session_id, partial(_contained, connection, piece.read), piece)
+        except CoordinationError as error:
+            self._serving.rounds.close(connection, str(error))
+            piece.ticket.give_up()
+
+
+class _ReadInPieces:
+    """Takes the store's answers to the pieces of one read. Between them the tree may change."""
+
+    __slots__ = ("_steps", "_submit", "ticket")
+
+    def __init__(
+        self, ticket: Ticket, steps: Generator[None, ZnodeTree], submit: Callable[[_ReadInPieces], None]
+    ) -> None:
+        self.ticket = ticket
+        self._steps = steps
+        self._submit = submit
+        next(steps)
+
+    def go_on(self) -> None:
+        self._submit(self)
+
+    def read(self, tree: ZnodeTree) -> bool:
+        """Some steps; whether these were the last."""
+        try:
+            for _ in range(STEPS_A_PIECE):
+                self._steps.send(tree)
+        except StopIteration:
+            return True
+        return False
+
+    def done(self) -> bool:
+        return False
+
+    def set_result(self, is_over: bool, /) -> None:
+        if is_over:
+            self.ticket.set_result(None)
         else:
-            asker = Asker(self._store.watches, connection)
-            self._read(ticket, partial(set_watches, asker, fields), is_long=True)
+            # Not from here: where nothing waits the store answers at once.
+            asyncio.get_running_loop().call_soon(self.go_on)
+
+    def set_exception(self, error: CoordinationError, /) -> None:
+        self.ticket.set_exception(error)
 
 
+_OF_CHILDREN: Final = frozenset({OpCode.GET_CHILDREN, OpCode.GET_CHILDREN2})
 _WRITES: Final = frozenset({OpCode.CREATE, OpCode.CREATE2, OpCode.DELETE, OpCode.SET_DATA})
 
 

@@ -10,6 +10,7 @@ The next start finds what is on the medium.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -20,7 +21,7 @@ from ottla.coordination.served.greeting import Greeting
 from ottla.coordination.served.limits import HANDSHAKE_MS_MAX, UNTAKEN_MS_MAX, ServedLimits
 from ottla.coordination.served.long_work import LongWork
 from ottla.coordination.served.requests import Requests
-from ottla.coordination.served.rounds import Rounds
+from ottla.coordination.served.rounds import ROUND_MS, Rounds
 from ottla.coordination.served.serving import Serving
 from ottla.coordination.served.session_life import LOOK_MS, SessionLife
 from ottla.coordination.served.words import AskDescriptors, Words
@@ -90,12 +91,12 @@ class TreeServer:
         await store.open()
         # A full disk lets it start and be read; what it is asked to write is refused until there is room.
         store.start_ends()
-        self._rounds = Rounds(clock, self._limits, self._account, self._serve, self._word, self._closed)
+        self._rounds = Rounds(clock, self._limits, self._account, self._serve, self._is_long, self._word, self._closed)
         self._serving = Serving(
             store=store,
             clock=clock,
             limits=self._limits,
-            life=SessionLife(store, clock, self._session_ended),
+            life=SessionLife(store, clock, self._session_ended, self._is_heard),
             rounds=self._rounds,
             figures=self._figures,
             long_work=LongWork(clock),
@@ -197,6 +198,9 @@ class TreeServer:
         else:
             self._greeting.serve(connection, frame)
 
+    def _is_long(self, frame: bytes) -> bool:
+        return self._requests.is_long(frame)
+
     def _word(self, connection: Connection, word: bytes) -> bool:
         return self._words.serve(connection, word)
 
@@ -231,6 +235,10 @@ class TreeServer:
             self._serving.life.left_alone(connection.session_id, grace_ms)
             asyncio.get_running_loop().call_later((grace_ms + 1) / 1_000, self._look_at_sessions)
 
+    def _is_heard(self, session_id: int) -> bool:
+        connection = self._of_session.get(session_id)
+        return connection is not None and connection.is_heard
+
     def _session_ended(self, session_id: int) -> None:
         connection = self._of_session.pop(session_id, None)
         if connection is not None and not connection.ends_when_sent:
@@ -238,15 +246,26 @@ class TreeServer:
 
     def _look_at_connections(self) -> None:
         now_ms = self._ports.clock.monotonic_ms()
-        for connection in list(self._new):
+        late: deque[tuple[Connection, str]] = deque()
+        for connection in self._new:
             if connection.accepted_ms > now_ms - HANDSHAKE_MS_MAX:
                 break
-            self._rounds.close(connection, "no session was asked for")
+            late.append((connection, "no session was asked for"))
         late_ms = now_ms - UNTAKEN_MS_MAX
-        for connection in list(self._connections):
+        for connection in self._connections:
             since_ms = connection.untaken_since_ms
             if since_ms is not None and since_ms < late_ms:
-                self._rounds.close(connection, "its answers were not taken")
+                late.append((connection, "its answers were not taken"))
+        self._close_late(late)
+
+    def _close_late(self, late: deque[tuple[Connection, str]]) -> None:
+        """Thousands may be late in the same moment: those that one turn has no time for are closed in the next one."""
+        ends_ms = self._ports.clock.monotonic_ms() + ROUND_MS
+        while late:
+            self._rounds.close(*late.popleft())
+            if late and self._ports.clock.monotonic_ms() >= ends_ms:
+                asyncio.get_running_loop().call_soon(self._close_late, late)
+                return
 
     def _make_room(self) -> None:
         """Closes the connections that hold the most, until the others have room."""

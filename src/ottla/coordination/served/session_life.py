@@ -3,7 +3,7 @@
 A session ends when it was not heard of for its time-out, and not before the server has had the time to hear of it: the
 leases run on a clock that stands still while this process did (a machine without room for it, SIGSTOP, a write that
 blocked the loop). A disk that stands still ends nothing either, since neither a ping nor a client that takes its
-session up again waits for it (`requests`, `greeting`).
+session up again waits for it (`requests`, `greeting`). Nor does a crowd: whose request waits here was heard of.
 
     opened ──heard of──▶ (whole time-out) ──not heard of──▶ ending ──the store has ended it──▶ gone
       │                        ▲                               │
@@ -38,12 +38,16 @@ _log = logs.logger("tree")
 
 
 class SessionLife:
-    def __init__(self, store: TreeStore, clock: Clock, ended: Callable[[int], None]) -> None:
-        """`ended` is called with each session that is over, when that is durable."""
+    def __init__(
+        self, store: TreeStore, clock: Clock, ended: Callable[[int], None], is_heard: Callable[[int], bool]
+    ) -> None:
+        """`ended` is called with each session that is over, when that is durable; `is_heard` says whether something
+        that its owner has sent waits for this server."""
         self._store = store
         self._leases = store.sessions.leases
         self._clock = clock
         self._ended = ended
+        self._is_heard = is_heard
         self._looked_ms = clock.monotonic_ms()
         #: All stalls so far: leases run on time without them.
         self._lost_ms = 0
@@ -83,7 +87,13 @@ class SessionLife:
                 _log.warning("the process stood still: sessions live as much longer", ms=stalled_ms)
         if now_ms < self._refused_until_ms:
             return
-        overdue = [each for each in self._leases.overdue(self.lease_ms) if each not in self._ending]
+        overdue: list[int] = []
+        for each in self._leases.overdue(self.lease_ms):
+            if self._is_heard(each):
+                # Its owner has spoken, and others have kept this server from listening.
+                self.heard_of(each)
+            elif each not in self._ending:
+                overdue.append(each)
         if overdue:
             named = ",".join(f"{each:#x}" for each in overdue[:SAID_SESSIONS])
             _log.info("sessions were not heard of in time, and end", count=len(overdue), sessions=named)

@@ -22,7 +22,7 @@ from ottla.coordination.errors import (
 from ottla.coordination.interface import CreatedNode
 from ottla.coordination.requests import WriteRequest
 from ottla.coordination.served.connection import AnswerPlace, Connection
-from ottla.coordination.served.long_frames import LONG_ANSWER, answering_multi, writing_children
+from ottla.coordination.served.long_frames import LONG_ANSWER, LONG_FRAME_BYTES, answering_multi, writing_children
 from ottla.coordination.served.operations import MultiOps, UnreadableRequest
 from ottla.coordination.served.serving import Serving
 from ottla.coordination.zookeeper.codes import KeeperError, OpCode, code_of
@@ -38,14 +38,19 @@ Frame = bytes | Steps[bytes]
 class Ticket:
     """Of a read, or of anything that is refused."""
 
-    __slots__ = ("_began_ms", "_serving", "_size", "connection", "op", "xid")
+    __slots__ = ("_began_ms", "_is_long", "_serving", "_size", "connection", "op", "xid")
 
-    def __init__(self, serving: Serving, connection: Connection, xid: int, op: int, size: int) -> None:
+    def __init__(
+        self, serving: Serving, connection: Connection, xid: int, op: int, size: int, *, is_long: bool = False
+    ) -> None:
+        """One that `is_long` keeps its connection busy until it is answered."""
         self.connection = connection
         self.xid = xid
         self.op = op
         self._serving = serving
         self._size = size
+        self._is_long = is_long
+        connection.busy = connection.busy or is_long
         self._began_ms = serving.clock.monotonic_ms()
         serving.rounds.hold(connection, size)
 
@@ -117,6 +122,8 @@ class Ticket:
         self._let_go()
 
     def _let_go(self) -> None:
+        if self._is_long:
+            self.connection.busy = False
         self._serving.rounds.let_go(self.connection, self._size)
 
 
@@ -125,8 +132,10 @@ class WriteTicket(Ticket):
 
     __slots__ = ("write",)
 
-    def __init__(self, serving: Serving, connection: Connection, xid: int, op: int, size: int) -> None:
-        super().__init__(serving, connection, xid, op, size)
+    def __init__(
+        self, serving: Serving, connection: Connection, xid: int, op: int, size: int, *, is_long: bool = False
+    ) -> None:
+        super().__init__(serving, connection, xid, op, size, is_long=is_long)
         #: As the store has it, from when it was handed over.
         self.write: WriteRequest | None = None
 
@@ -146,7 +155,8 @@ class MultiTicket(WriteTicket):
     __slots__ = ("_multi",)
 
     def __init__(self, serving: Serving, connection: Connection, xid: int, size: int, multi: MultiOps) -> None:
-        super().__init__(serving, connection, xid, OpCode.MULTI, size)
+        # Bytes say less of what it takes than the number of its operations does.
+        super().__init__(serving, connection, xid, OpCode.MULTI, size, is_long=size > LONG_FRAME_BYTES)
         self._multi = multi
 
     def answer(self, result: Any) -> Frame:

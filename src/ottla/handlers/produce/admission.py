@@ -20,8 +20,8 @@ class Admission:
         self._quotas = services.quotas
         self._policy = services.policy
 
-    def topic(self, topic: str | bytes, peer: Peer, acks: int) -> tuple[str, ErrorCode | None]:
-        """A topic's name, and why nothing may be written to it."""
+    def topic(self, topic: str | bytes, peer: Peer) -> tuple[str, ErrorCode | None]:
+        """A topic's name, and why this client may write nothing to it."""
         if isinstance(topic, bytes):
             known = self._metadata.topic_name(topic)
             if known is None:
@@ -29,13 +29,16 @@ class Admission:
             name = known
         else:
             name = topic
-        if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
-            return name, ErrorCode.INVALID_REQUIRED_ACKS
         if not self._allowed(peer, Resource.TOPIC, name):
             return name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        if name in INTERNAL_TOPICS:
-            return name, ErrorCode.INVALID_TOPIC_EXCEPTION
         return name, None
+
+    @staticmethod
+    def rule_against(topic: str, acks: int) -> ErrorCode | None:
+        """Why nobody may write to a topic like this; said behind what its partition and its transaction say."""
+        if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+            return ErrorCode.INVALID_REQUIRED_ACKS
+        return ErrorCode.INVALID_TOPIC_EXCEPTION if topic in INTERNAL_TOPICS else None
 
     def may_use(self, peer: Peer, transactional_id: str | None) -> bool:
         return transactional_id is not None and self._allowed(peer, Resource.TRANSACTIONAL_ID, transactional_id)

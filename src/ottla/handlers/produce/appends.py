@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ottla.handlers.produce.checks import UncheckedBatch
-from ottla.handlers.produce.rules import is_refused_unseen, is_transactional
+from ottla.handlers.produce.rules import is_refused_unseen, is_transactional, refused_in
 from ottla.handlers.produce.waiting import ACKS_ALL, PartitionOutcome, ProduceWait
 from ottla.handlers.transactions.questions import TransactionQuestions
 from ottla.handlers.transactions.verifying import FirstBatch, ProducedTransaction, first_batch
@@ -15,6 +17,9 @@ from ottla.replication.round import Round
 from ottla.replication.writes import Writes
 from ottla.storage.errors import AppendRefused, RollDue, StorageFault, TooLongToCheck
 from ottla.storage.log.append import AppendResult
+
+#: What a coordinator says of a producer, whatever is in its transaction.
+_OF_ANOTHER_PRODUCER: Final = frozenset({ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.INVALID_PRODUCER_EPOCH})
 
 
 class Appends:
@@ -83,6 +88,76 @@ class Appends:
             return None
         return first_batch(self._questions, leader.log, tp, records, transaction)
 
+    def serve(
+        self,
+        tp: TopicPartition,
+        records: memoryview | None,
+        version: int,
+        acks: int,
+        unchecked: list[UncheckedBatch],
+        transaction: ProducedTransaction | None,
+        rule: ErrorCode | None,
+        *,
+        may_be_looked_into: bool = True,
+    ) -> PartitionOutcome:
+        """A partition of a request that was not recognised. `rule`: why nobody may write to the topic like this."""
+        refused = None if records is None else refused_in(version, records)
+        if refused is not None and self._knows(tp):
+            outcome = PartitionOutcome(tp.partition)
+            outcome.fail(*refused)
+            return outcome
+        if rule is not None:
+            return self._refused_by(rule, tp, records, unchecked, transaction)
+        return self.append(tp, records, acks, unchecked, transaction, may_be_looked_into=may_be_looked_into)
+
+    def _knows(self, tp: TopicPartition) -> bool:
+        """Whether there is such a partition, as far as this broker has heard."""
+        return tp in self._replicas.leaders or self._replicas.why_not_leader(tp) != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def _refused_by(
+        self,
+        rule: ErrorCode,
+        tp: TopicPartition,
+        records: memoryview | None,
+        unchecked: list[UncheckedBatch],
+        transaction: ProducedTransaction | None,
+    ) -> PartitionOutcome:
+        """What becomes of a batch that is refused by a rule, whatever is in it. Nothing is staged.
+
+        Kafka asks first whether there is such a partition, and then the transaction's coordinator.
+        """
+        outcome = PartitionOutcome(tp.partition)
+        leader = self._replicas.leaders.get(tp)
+        if leader is None or records is None or transaction is None:
+            outcome.fail(rule if self._knows(tp) else self._replicas.why_not_leader(tp))
+            return outcome
+        try:
+            first = self._first_of(transaction.only_asked(), leader, tp, records)
+        except (RollDue, StorageFault):
+            first = None
+        except AppendRefused as error:
+            self._ruled_out(outcome, rule, error, transaction)
+            return outcome
+        if first is None:
+            outcome.fail(rule)
+        else:
+            unchecked.append(
+                UncheckedBatch(
+                    tp, outcome, records, leader, is_looked_into=False, first=first, transaction=transaction, rule=rule
+                )
+            )
+        return outcome
+
+    @staticmethod
+    def _ruled_out(
+        outcome: PartitionOutcome, rule: ErrorCode, error: AppendRefused, transaction: ProducedTransaction | None
+    ) -> None:
+        # A partition that would have been added is not: its transaction's end would write to what nobody may write to.
+        if transaction is not None and transaction.adds and error.error not in _OF_ANOTHER_PRODUCER:
+            outcome.fail(rule)
+        else:
+            outcome.refuse(error.error, error.message, error.record_errors, -1)
+
     def fail_unknown(self, wait: ProduceWait, metadata: MetadataCache) -> None:
         """What was sent to a topic by its id and is not staged yet: that topic may be gone by now."""
         for topic, outcomes in wait.topics:
@@ -104,6 +179,9 @@ class Appends:
             # Deleted and created again, perhaps: its client finds out.
             outcome.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return True
+        if unchecked.rule is not None:
+            self._say_rule(unchecked, unchecked.rule, leader)
+            return True
         try:
             if not self._is_verified(unchecked, leader):
                 return False
@@ -121,6 +199,18 @@ class Appends:
         except Exception as fault:
             self._broken(outcome, leader, fault)
         return True
+
+    def _say_rule(self, unchecked: UncheckedBatch, rule: ErrorCode, leader: Leader) -> None:
+        """The coordinator has answered."""
+        assert unchecked.first is not None
+        try:
+            unchecked.first.check(leader.log)
+        except (RollDue, StorageFault):
+            unchecked.outcome.fail(rule)
+        except AppendRefused as error:
+            self._ruled_out(unchecked.outcome, rule, error, unchecked.transaction)
+        else:
+            unchecked.outcome.fail(rule)
 
     def _is_verified(self, unchecked: UncheckedBatch, leader: Leader) -> bool:
         """False where the coordinator of its transaction has to be asked, now that the log can be looked at."""

@@ -43,7 +43,8 @@ class UncheckedBatch:
     """One batch that waits for its verdict, or has it."""
 
     __slots__ = (
-        *("_leader", "config", "first", "is_looked_into", "outcome", "records", "tp", "transaction", "verdict"),
+        *("_leader", "config", "first", "is_looked_into", "outcome", "records", "rule", "tp", "transaction"),
+        *("verdict",),
     )
 
     def __init__(
@@ -56,11 +57,14 @@ class UncheckedBatch:
         is_looked_into: bool,
         transaction: ProducedTransaction | None = None,
         first: FirstBatch | None = None,
+        rule: ErrorCode | None = None,
     ) -> None:
         self.tp = tp
         #: What is to be asked about its transaction, once the log can be looked at; and what has been asked.
         self.transaction = transaction
         self.first = first
+        #: For which it is refused once the coordinator has had its say.
+        self.rule = rule
         #: Whether another process has to look into it. Otherwise it waits for its log only, and is staged as ever then.
         self.is_looked_into = is_looked_into
         #: Undecided until the batch is staged or refused.

@@ -26,7 +26,7 @@ from ottla.handlers.produce.held import HeldProduce, HeldProduces, WaitingRun
 from ottla.handlers.produce.lanes import Lanes
 from ottla.handlers.produce.memo import ProduceMemo, remember
 from ottla.handlers.produce.parts import LongProduce, encoded, let_go
-from ottla.handlers.produce.rules import any_transactional, is_to_be_parsed, is_transactional, refused_in
+from ottla.handlers.produce.rules import any_transactional, is_to_be_parsed, is_transactional
 from ottla.handlers.produce.waiting import ACKS_ALL, ACKS_NONE, PartitionOutcome, ProduceWait, acknowledged
 from ottla.handlers.routes import HOT, PRODUCE
 from ottla.handlers.transactions.verifying import ProducedTransaction, has_begun_with, may_begin
@@ -148,21 +148,18 @@ class ProduceHandler(Participant):
         outcomes: Outcomes = []
         unchecked: list[UncheckedBatch] = []
         for topic, partitions in topics:
-            name, fault = admission.topic(topic, peer, acks)
+            name, fault = admission.topic(topic, peer)
             if foreign:
                 fault = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            rule = admission.rule_against(name, acks)
             served = []
             for partition, records_start, records_end in partitions:
                 if fault is not None:
                     served.append(PartitionOutcome(partition, answer=PartitionAnswer(partition, fault)))
                     continue
                 records = buffer.view[records_start:records_end] if records_end > records_start else None
-                if records is not None and (refused := refused_in(version, records)) is not None:
-                    why, message = refused
-                    served.append(PartitionOutcome(partition, answer=PartitionAnswer(partition, why, message=message)))
-                    continue
                 tp = TopicPartition(name, partition)
-                served.append(self._appends.append(tp, records, acks, unchecked, transaction))
+                served.append(self._appends.serve(tp, records, version, acks, unchecked, transaction, rule))
             outcomes.append((topic, served))
         if self._policy.remembers and len(outcomes) == 1 and len(outcomes[0][1]) == 1:
             _, records_start, records_end = topics[0][1][0]
@@ -294,7 +291,7 @@ class ProduceHandler(Participant):
     def _stage_collected(self, peer: Peer, memo: ProduceMemo, correlation: int, records: memoryview) -> None:
         unchecked: list[UncheckedBatch] = []
         # By the topic's id, where the client gave that: the name may be another topic's by now.
-        name, fault = self._admission.topic(memo.topic, peer, memo.acks)
+        name, fault = self._admission.topic(memo.topic, peer)
         partition = memo.leader.tp.partition
         if fault is None:
             tp = TopicPartition(name, partition)

@@ -18,7 +18,7 @@ from ottla.handlers.produce.admission import Admission
 from ottla.handlers.produce.answer import PartitionAnswer, TopicAnswer
 from ottla.handlers.produce.appends import Appends
 from ottla.handlers.produce.checks import ProduceChecks, UncheckedBatch
-from ottla.handlers.produce.rules import is_transactional, refused_in
+from ottla.handlers.produce.rules import is_transactional
 from ottla.handlers.produce.waiting import PartitionOutcome, ProduceWait
 from ottla.handlers.transactions.verifying import ProducedTransaction
 from ottla.model import ErrorCode, TopicPartition
@@ -131,16 +131,18 @@ class LongProduce:
         foreign: bool,
     ) -> Iterator[tuple[str | bytes, list[PartitionOutcome]]]:
         for topic, parts in groupby(piece, itemgetter(0)):
-            name, fault = admission.topic(topic, self.peer, self.acks)
+            name, fault = admission.topic(topic, self.peer)
             if foreign:
                 fault = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            yield topic, [self._append_one(name, each, fault, appends, transaction, held) for _, each in parts]
+            rule = admission.rule_against(name, self.acks)
+            yield topic, [self._append_one(name, each, fault, rule, appends, transaction, held) for _, each in parts]
 
     def _append_one(
         self,
         topic: str,
         part: tuple[int, int, int],
         fault: ErrorCode | None,
+        rule: ErrorCode | None,
         appends: Appends,
         transaction: ProducedTransaction | None,
         held: list[UncheckedBatch],
@@ -150,11 +152,8 @@ class LongProduce:
             return PartitionOutcome(partition, answer=PartitionAnswer(partition, fault))
         # A copy that may be written to: offsets are stamped into it.
         records = memoryview(bytearray(self._frame[start:end])) if end > start else None
-        if records is not None and (refused := refused_in(self.version, records)) is not None:
-            why, message = refused
-            return PartitionOutcome(partition, answer=PartitionAnswer(partition, why, message=message))
         tp = TopicPartition(topic, partition)
-        return appends.append(tp, records, self.acks, held, transaction, may_be_looked_into=False)
+        return appends.serve(tp, records, self.version, self.acks, held, transaction, rule, may_be_looked_into=False)
 
 
 def encoded(request: LongProduce, answers: list[TopicAnswer], limit: int) -> Steps[bytearray]:

@@ -53,6 +53,10 @@ class ProducedTransaction(NamedTuple):
             return None
         return cls(transactional_id, version >= PRODUCE_ADDS_SINCE, version >= PRODUCE_ABORTABLE_SINCE)
 
+    def only_asked(self) -> ProducedTransaction:
+        """The same where nothing is to be added to it."""
+        return self._replace(adds=False)
+
 
 class FirstBatch:
     """The first batch of a transaction in a partition, while its coordinator is asked."""
