@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import heed_interrupts
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -81,3 +84,13 @@ def test_its_own_is_kept_and_made_anew_when_it_must_be(checkout: Path) -> None:
 def test_git_and_the_tools_pass_over_its_environment() -> None:
     assert ".venv-test/" in (REPOSITORY / ".gitignore").read_text().splitlines()
     assert "\nvenv=.venv-test\n" in (REPOSITORY / "test").read_text()
+
+
+def test_what_tests_start_may_be_interrupted_where_they_run_in_the_background() -> None:
+    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        heed_interrupts()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
