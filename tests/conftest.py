@@ -49,9 +49,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def heed_interrupts() -> None:
-    """A script's shell has what it starts in the background ignore SIGINT, and so would all that the tests start."""
+    """A script's shell has what it starts in the background ignore SIGINT, and `nohup` SIGHUP: so would all that the
+    tests start. What has a handler is as usual in them."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 @pytest.hookimpl(optionalhook=True)

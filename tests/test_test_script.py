@@ -86,11 +86,12 @@ def test_git_and_the_tools_pass_over_its_environment() -> None:
     assert "\nvenv=.venv-test\n" in (REPOSITORY / "test").read_text()
 
 
-def test_what_tests_start_may_be_interrupted_where_they_run_in_the_background() -> None:
-    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_what_tests_start_may_be_interrupted_where_they_run_in_the_background(number: signal.Signals) -> None:
+    before = signal.signal(number, signal.SIG_IGN)
     try:
         heed_interrupts()
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        ended = subprocess.run(["sh", "-c", f"kill -{number:d} $$; echo ignored"], capture_output=True, check=False)
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)
+    assert ended.returncode == -number
