@@ -38,8 +38,8 @@ def ottla_broker(folder: Path, properties: Mapping[str, str] | None = None) -> B
     return Broker(kind="ottla", server=server, data=data)
 
 
-#: For an Apache Kafka whose log directory is copied: indexes are made as large as they may become, 10 MB by default, and
-#: a copy has all of it. These have room for segments of 16 MB.
+#: For an Apache Kafka whose log directory is copied: indexes are made as large as they may become, 10 MB by default,
+#: and a copy has all of it. These have room for segments of 16 MB.
 SMALL_INDEXES = {"log.index.size.max.bytes": "65536"}
 
 
