@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -40,10 +41,20 @@ WATCHED = pytest.StashKey[list[ServerProcess]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    heed_interrupts()
     config.stash[WATCHED] = []
     if not config.option.markexpr:
         config.option.markexpr = "not slow"  # long searches run when they are asked for by name
     settings.load_profile("few" if config.option.markexpr == "not slow" else "all")
+
+
+def heed_interrupts() -> None:
+    """A script's shell has what it starts in the background ignore SIGINT, and `nohup` SIGHUP: so would all that the
+    tests start. What has a handler is as usual in them."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 @pytest.hookimpl(optionalhook=True)

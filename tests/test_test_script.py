@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import heed_interrupts
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -81,3 +84,14 @@ def test_its_own_is_kept_and_made_anew_when_it_must_be(checkout: Path) -> None:
 def test_git_and_the_tools_pass_over_its_environment() -> None:
     assert ".venv-test/" in (REPOSITORY / ".gitignore").read_text().splitlines()
     assert "\nvenv=.venv-test\n" in (REPOSITORY / "test").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_what_tests_start_may_be_interrupted_where_they_run_in_the_background(number: signal.Signals) -> None:
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        heed_interrupts()
+        ended = subprocess.run(["sh", "-c", f"kill -{number:d} $$; echo ignored"], capture_output=True, check=False)
+    finally:
+        signal.signal(number, before)
+    assert ended.returncode == -number

@@ -43,8 +43,9 @@ class ToolResult:
 class KafkaTools:
     """A context manager; ``run`` is one invocation of one tool's ``main``. Tools run one at a time."""
 
-    def __init__(self, jar_folder: Path) -> None:
-        self._command = java_command(classpath(jar_folder), str(_SOURCE), flags=_FLAGS)
+    def __init__(self, jar_folder: Path, *, flags: tuple[str, ...] = (), end_seconds_max: float = 5.0) -> None:
+        self._command = java_command(classpath(jar_folder), str(_SOURCE), flags=(*_FLAGS, *flags))
+        self._end_seconds_max = end_seconds_max
         self._machine: subprocess.Popen[bytes] | None = None
 
     def run(self, tool: str, *arguments: str, stdin: bytes = b"", seconds: float = TOOL_SECONDS_MAX) -> ToolResult:
@@ -93,7 +94,7 @@ class KafkaTools:
         with contextlib.suppress(BrokenPipeError):
             machine.stdin.close()
         try:
-            machine.wait(5)
+            machine.wait(self._end_seconds_max)
         except subprocess.TimeoutExpired:
             machine.kill()
             machine.wait()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tools.server_process import HOST, ServerFailed, ServerProcess, free_port
+from tools.server_process import HOST, ServerFailed, ServerProcess, free_port, pause_after
 from tools.zookeeper_server import four_letters
 
 SOURCES = Path(__file__).resolve().parent.parent / "src"
@@ -52,12 +52,13 @@ class TreeProcess(ServerProcess):
     """A served tree: it answers once it says `imok`."""
 
     def wait_until_answering(self, deadline: float) -> None:
+        began = time.monotonic()
         while four_letters(self.port, "ruok") != "imok":
             if not self.running:
                 raise ServerFailed(f"ottla tree ended with {self.exit_code()}:\n{self.log_tail()}")
             if time.monotonic() > deadline:
                 raise ServerFailed(f"ottla tree does not answer on {self.bootstrap}:\n{self.log_tail()}")
-            time.sleep(0.002)
+            time.sleep(pause_after(time.monotonic() - began))
 
 
 def ottla_tree(data: Path, *options: str, port: int | None = None) -> TreeProcess:

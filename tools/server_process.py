@@ -65,6 +65,11 @@ def free_port() -> int:
     raise ServerFailed(f"no port from {_PORTS.start} to {_PORTS.stop} is free")
 
 
+def pause_after(seconds: float) -> float:
+    """Between two looks at a server that has been starting for so long: what is measured is off by a hundredth."""
+    return min(max(seconds / 100, 0.002), 0.05)
+
+
 def answers_metadata(port: int, seconds: float = 1.0) -> bool:
     """Whether the server on ``port`` answers Metadata with at least one broker."""
     try:
@@ -135,12 +140,13 @@ class ServerProcess:
         return began
 
     def wait_until_answering(self, deadline: float) -> None:
+        began = time.monotonic()
         while not answers_metadata(self.port):
             if not self.running:
                 raise ServerFailed(f"{self.command[:4]} ended with {self.exit_code()}:\n{self.log_tail()}")
             if time.monotonic() > deadline:
                 raise ServerFailed(f"{self.command[:4]} does not answer on {self.bootstrap}:\n{self.log_tail()}")
-            time.sleep(0.002)
+            time.sleep(pause_after(time.monotonic() - began))
 
     def exit_code(self) -> int | None:
         return None if self._child is None else self._child.poll()

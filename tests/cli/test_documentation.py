@@ -1,10 +1,14 @@
-"""Every command line of docs/cli.md is run, in the order of the page, by a shell and against a real broker."""
+"""Every command line of docs/cli.md is run, in the order of the page and against a real broker.
+
+What is a command and its words alone runs in this process, what needs a shell by one; with `--slow` a shell runs all.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -22,8 +26,9 @@ from ottla.client.admin.results import ConfigChange, ConfigResource
 from ottla.client.sync import Admin
 from ottla.coordination.zookeeper.codes import OpCode
 from ottla.coordination.zookeeper.messages import CreateRequest
-from tests.cli.conftest import SECONDS_MAX, environment
+from tests.cli.conftest import SECONDS_MAX, Command, Ran, environment
 from tests.coordination.served.wire import WireClient
+from tests.searches import slow
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 LINES = re.findall(r"^    ((?:ottla|echo|eval) .*)$", PAGE.read_text(), re.MULTILINE)
@@ -43,8 +48,9 @@ KEY, VALUE = "alice", '{"amount": 50, "sku": "a-1", "tags": ["urgent"]}'
 class Page:
     """The folder in which the commands run, and the broker that they find."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, by_shell: bool) -> None:
         self.folder = folder
+        self.by_shell = by_shell
         self.port = 0
         self._broker: subprocess.Popen[bytes] | None = None
         self._tree: TreeProcess | None = None
@@ -127,9 +133,9 @@ class Page:
             assert self._broker.returncode == 0
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    made = Page(tmp_path_factory.mktemp("page"))
+@pytest.fixture(scope="module", params=["here", slow("by a shell")])
+def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    made = Page(tmp_path_factory.mktemp("page"), by_shell=request.param == "by a shell")
     yield made
     made.end()
 
@@ -160,9 +166,32 @@ def interrupted(page: Page, line: str) -> tuple[int, bytes, bytes]:
     return child.returncode, out, err
 
 
+def words_of(line: str) -> list[str] | None:
+    """Of a line in which a shell has nothing to do but to take quotes away."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    command, *words = lexer
+    is_plain = command == "ottla" and not any(set(word) <= set("();<>|&") or word.startswith("~") for word in words)
+    return words if is_plain else None
+
+
+def run(page: Page, line: str, in_process: Command) -> Ran:
+    words = None if page.by_shell else words_of(page.adapted(line))
+    if words is None:
+        child = page.start(line)
+        out, err = child.communicate(timeout=SECONDS_MAX)
+        return Ran(code=child.returncode, out=out.decode(), err=err.decode())
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("KAFKA_", "OTTLA_", "XDG_"))]:
+            patch.delenv(name)
+        patch.setenv("HOME", str(page.folder))
+        patch.chdir(page.folder)
+        return in_process(*words, stdin=b"")
+
+
 @pytest.mark.xdist_group("docs/cli.md")
 @pytest.mark.parametrize("number", range(len(LINES)), ids=lambda number: LINES[number].partition("  #")[0][:60])
-def test_a_line_of_the_page(page: Page, number: int) -> None:
+def test_a_line_of_the_page(page: Page, number: int, in_process: Command) -> None:
     line = LINES[number]
     is_broker = re.match(r"ottla (up|broker|tree(?! dump))\b", line) is not None
     if not is_broker:
@@ -173,12 +202,29 @@ def test_a_line_of_the_page(page: Page, number: int) -> None:
         assert code == (0 if is_broker else faults.INTERRUPTED), err
         assert out
         return
-    child = page.start(line)
-    out, err = child.communicate(timeout=SECONDS_MAX)
+    ran = run(page, line, in_process)
     expected = next((code for remark, code in CODES.items() if remark in line), 0)
-    assert child.returncode == expected, (line, out, err)
-    assert b"Traceback" not in err
-    assert bool(err) == bool(expected), err
+    assert ran.code == expected, (line, ran)
+    assert "Traceback" not in ran.err
+    assert bool(ran.err) == bool(expected), ran.err
+
+
+def test_what_a_shell_is_needed_for() -> None:
+    assert words_of("ottla topic describe -r 'order.*|return.*'     # -r: whole names") == [
+        *("topic", "describe", "-r", "order.*|return.*")
+    ]
+    assert words_of("ottla consume orders -e --where \"key == 'alice'\"") == [
+        *("consume", "orders", "-e", "--where", "key == 'alice'")
+    ]
+    for line in (
+        "ottla a > b",
+        "ottla a | ottla b",
+        "ottla a && echo b",
+        "ottla log dump ~/a",
+        "echo a",
+        'eval "$(a)"',
+    ):
+        assert words_of(line) is None
 
 
 def test_the_page_has_lines() -> None:

@@ -38,6 +38,11 @@ def ottla_broker(folder: Path, properties: Mapping[str, str] | None = None) -> B
     return Broker(kind="ottla", server=server, data=data)
 
 
+#: For an Apache Kafka whose log directory is copied: indexes are made as large as they may become, 10 MB by default,
+#: and a copy has all of it. These have room for segments of 16 MB.
+SMALL_INDEXES = {"log.index.size.max.bytes": "65536"}
+
+
 def kafka_broker(folder: Path, jar_folder: Path, properties: Mapping[str, str] | None = None) -> Broker:
     everywhere = {
         "log.segment.delete.delay.ms": "1000",

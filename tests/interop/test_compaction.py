@@ -40,7 +40,7 @@ from ottla.storage.cleaner.rounds import PassContext, PassResult, ThreadWorker, 
 from ottla.storage.formats import offset_checkpoint
 from ottla.storage.log.opening.open_log import open_log
 from tests.conftest import WatchServer
-from tests.interop.broker import Broker, kafka_broker
+from tests.interop.broker import SMALL_INDEXES, Broker, kafka_broker
 from tests.interop.clients import SECONDS_MAX, eventually
 from tests.interop.conftest import create_topic
 from tests.interop.test_segments import assert_no_complaint
@@ -118,6 +118,7 @@ class CompactingKafka:
             folder / "kafka",
             jars,
             {
+                **SMALL_INDEXES,
                 "log.cleaner.backoff.ms": str(BACKOFF_MS),
                 "transaction.state.log.num.partitions": "1",
                 "transaction.state.log.replication.factor": "1",

@@ -20,7 +20,7 @@ from ottla.protocol.generated.offset_commit import (
 )
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.conftest import WatchServer
-from tests.interop.broker import Broker, kafka_broker
+from tests.interop.broker import SMALL_INDEXES, Broker, kafka_broker
 from tests.interop.clients import confluent_consumer, eventually
 from tests.interop.conftest import GROUP_PROPERTIES, create_topic, new_broker
 from tests.interop.group_members import ConfluentMember, partitions_of, wait_for
@@ -179,7 +179,8 @@ def found(bootstrap: str, group: str, *, stable: bool = False) -> dict[int, tupl
 def kafka_filled(
     tmp_path_factory: pytest.TempPathFactory, kafka_jars: Path, watch_server: WatchServer
 ) -> Iterator[Filled]:
-    broker = kafka_broker(tmp_path_factory.mktemp("kafka-groups"), kafka_jars, GROUP_PROPERTIES)
+    properties = {**GROUP_PROPERTIES, **SMALL_INDEXES, "transaction.state.log.num.partitions": "3"}
+    broker = kafka_broker(tmp_path_factory.mktemp("kafka-groups"), kafka_jars, properties)
     with watch_server(broker.server):
         broker.server.start()
         yield fill(broker, transactions=True)

@@ -19,7 +19,7 @@ from tools.kafka_tools import KafkaTools
 from tools.ottla_server import ottla_up
 
 from tests.conftest import WatchServer
-from tests.interop.broker import Broker, kafka_broker
+from tests.interop.broker import SMALL_INDEXES, Broker, kafka_broker
 from tests.interop.clients import SECONDS_MAX, Read, Row, eventually, read_confluent, read_ottla, write_confluent
 from tests.interop.conftest import create_topic
 
@@ -68,7 +68,8 @@ class Filled(NamedTuple):
 def kafka_filled(
     tmp_path_factory: pytest.TempPathFactory, kafka_jars: Path, watch_server: WatchServer
 ) -> Iterator[Filled]:
-    broker = kafka_broker(tmp_path_factory.mktemp("kafka-filled"), kafka_jars)
+    properties = {**SMALL_INDEXES, "offsets.topic.num.partitions": "3"}
+    broker = kafka_broker(tmp_path_factory.mktemp("kafka-filled"), kafka_jars, properties)
     copies = tmp_path_factory.mktemp("copies")
     with watch_server(broker.server):
         broker.server.start()

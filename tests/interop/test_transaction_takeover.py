@@ -13,7 +13,7 @@ from ottla.model import ErrorCode
 from ottla.protocol.generated.describe_transactions import DescribeTransactionsRequest
 from ottla.protocol.generated.end_txn import EndTxnRequest
 from tests.conftest import WatchServer
-from tests.interop.broker import kafka_broker, ottla_broker
+from tests.interop.broker import SMALL_INDEXES, kafka_broker, ottla_broker
 from tests.interop.clients import SECONDS_MAX, eventually
 from tests.interop.conftest import create_topic
 from tests.interop.group_wire import Peer
@@ -64,7 +64,7 @@ def committed(bootstrap: str) -> list[bytes]:
 
 
 def test_what_kafka_left_open_is_ended_here(tmp_path: Path, kafka_jars: Path, watch_server: WatchServer) -> None:
-    kafka = kafka_broker(tmp_path / "kafka", kafka_jars, PROPERTIES)
+    kafka = kafka_broker(tmp_path / "kafka", kafka_jars, {**PROPERTIES, **SMALL_INDEXES})
     with watch_server(kafka.server), kafka.server:
         create_topic(AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0}), TOPIC)
         write(kafka.bootstrap, "committed").commit_transaction(SECONDS_MAX)
