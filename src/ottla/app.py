@@ -18,10 +18,10 @@ from ottla.broker.metrics import register_broker_metrics
 from ottla.broker.process_metrics import register_process_metrics
 from ottla.broker.transaction_metrics import register_transaction_metrics
 from ottla.config import Config
-from ottla.handlers.calls.loading import load_what_is_left
 from ottla.ports import Ports
 from ottla.ports.real import new_event_loop, real_ports
 from ottla.ports.real.descriptors import raise_limit
+from ottla.ports.real.workers import take_short_turns
 from ottla.process_events import report_unhandled, stop_with_input, stopped_by_signals
 from ottla.server.metrics_http import Condition, MetricsEndpoint
 
@@ -97,6 +97,7 @@ async def serve(
     """
     logs.configure(level=config.observe.log_level, json=config.observe.log_json)
     raise_limit()
+    take_short_turns()
     ports = real_ports()
     stop = stopped_by_signals()
     asyncio.get_running_loop().set_exception_handler(report_unhandled)
@@ -121,18 +122,14 @@ async def serve(
         async with running(config, ports, give_up) as (broker, _):
             impatient.cancel()
             settle_in()
-            at_rest = [
-                asyncio.ensure_future(collect_at_rest(broker.resting_ms)),
-                asyncio.ensure_future(load_what_is_left(ports.workers, broker.resting_ms)),
-            ]
+            collecting = asyncio.ensure_future(collect_at_rest(broker.resting_ms))
             if prepare is not None:
                 await prepare(broker)
             started(broker)
             await stop.wait()
             # The process that held our input held the others' too.
             broker.hands_over = not orphaned.is_set()
-            for work in at_rest:
-                work.cancel()
+            collecting.cancel()
     except asyncio.CancelledError:
         if impatient.cancelled() or not impatient.done():
             raise

@@ -297,6 +297,27 @@ def test_what_nobody_caught_is_one_event_each(tmp_path: Path) -> None:
     assert "fail" in unhandled[1]["where"]
 
 
+SHORT_TURNS = """
+import sys
+from ottla.app import run
+from ottla.config import Config
+
+def started(broker):
+    assert sys.getswitchinterval() < 0.001, sys.getswitchinterval()
+    print("Ottla is listening on 127.0.0.1:%d" % broker.endpoints[0].port, flush=True)
+
+run(Config.parse({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": sys.argv[1]}), started)
+"""
+
+
+def test_the_loop_and_its_workers_wait_little_for_each_other(tmp_path: Path) -> None:
+    """By Python's own 5 ms a worker that imports an API beside a crowd took 17 s for it."""
+    with started_as([sys.executable, "-c", SHORT_TURNS, str(tmp_path / "data")]) as up:
+        assert answers_metadata(up.port)
+        code, _, err = up.stop()
+    assert code == 0, err
+
+
 def test_another_broker_works_in_the_folder(tmp_path: Path) -> None:
     with broker_in_process(data=tmp_path):
         said = up_refused(tmp_path)

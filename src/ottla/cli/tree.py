@@ -103,9 +103,11 @@ async def _serve(directory: str, host: str, port: int, limits: ServedLimits, *, 
     from ottla.coordination.served.server import CannotListen, TreeServer
     from ottla.ports.real import real_ports
     from ottla.ports.real.descriptors import raise_limit
+    from ottla.ports.real.workers import take_short_turns
     from ottla.process_events import report_unhandled, stop_with_input, stopped_by_signals
 
     raise_limit()
+    take_short_turns()
     asyncio.get_running_loop().set_exception_handler(report_unhandled)
     lost: list[str] = []
     stop = stopped_by_signals()

@@ -1,6 +1,6 @@
 """Which API is served where, and in which versions. Only what stands here is advertised.
 
-A module is imported when its API is first asked for or when the broker rests, so that it starts without all sixty.
+A module is imported when its API is first asked for, so that a broker starts without the sixty it may never need.
 """
 
 from __future__ import annotations

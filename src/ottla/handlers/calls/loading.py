@@ -1,16 +1,13 @@
 """The code of an API, imported by a worker when the API is first asked for.
 
 A broker starts without what it may never need. An import takes one to thirty milliseconds, though, and nobody else is
-to wait for that: the client that asks first waits alone, and all others are served meanwhile. It waits for seconds
-where a crowd is served, since a worker has the interpreter for moments only then. So a broker that has started brings
-what is left by and by, in moments of rest as far as there are any: 0.4 s of a processor and 7 MB.
+to wait for that: the client that asks first waits alone, and all others are served meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import Final
@@ -33,11 +30,6 @@ _TRANSACTIONS: Final = (
 ASK_TRANSACTIONS: Final = frozenset({4, 10, 22, 24, 25, 26, 65, 66})
 #: Of regular expressions in groups: a native library that few brokers ever need.
 EXPRESSIONS: Final = "re2"
-
-#: What is left is brought when nobody has asked for anything for so long, or when so many looks have found no rest.
-_REST_MS: Final = 20
-_LOOK_S: Final = 0.1
-_LOOKS_MAX: Final = 10
 
 #: What this process has imported, to the end: a module that is being imported is among `sys.modules` already.
 _LOADED: Final[set[int | str]] = set()
@@ -72,19 +64,6 @@ def load_all() -> None:
     for key in ROUTES:
         load_api(key)
     load_module(EXPRESSIONS)
-
-
-async def load_what_is_left(workers: Workers, resting_ms: Callable[[], int]) -> None:
-    for key in ROUTES:
-        if key in _LOADED:
-            continue
-        for _ in range(_LOOKS_MAX):
-            await asyncio.sleep(_LOOK_S)
-            if resting_ms() >= _REST_MS:
-                break
-        # What keeps it from being imported is raised again where it is asked for.
-        with suppress(Exception):
-            await workers.thread(partial(load_api, key))
 
 
 def api_loaded(workers: Workers, key: int) -> PausingSteps[None]:
