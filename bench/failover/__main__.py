@@ -35,6 +35,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     waits.add_argument(
         "--only", action="append", choices=gaps.ROWS, default=[], metavar="ROW", help=", ".join(gaps.ROWS)
     )
+    waits.add_argument("--keep", type=Path, help="folder for the processes' logs")
     waits.add_argument("--java", action="store_true", help="Apache Kafka's own producer as well")
     of_trees = verbs.add_parser("trees", help="what the death of the tree costs")
     of_trees.add_argument("--times", type=int, default=5, help="of each kill")
@@ -58,7 +59,7 @@ def main(words: Sequence[str] | None = None) -> int:
     options = arguments(words)
     if options.verb == "gaps":
         print(machine.description())
-        for row in gaps.run(options.times, options.only, with_java=options.java):
+        for row in gaps.run(options.times, options.only, options.keep, with_java=options.java):
             print("\n".join(row.lines()))
         return 0
     if options.verb == "trees":

@@ -10,10 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
-from bench.failover.cycles import tell
+from bench.failover.cycles import keep_log, tell
 from bench.failover.java_writer import JavaWriter
 from bench.failover.load import Writer
 from bench.failover.probe import Probe
@@ -264,11 +265,12 @@ _CUTTING: Final = ("cut",)
 ROWS: Final = ("leader", "both", "follower", "silent", *_CUTTING, "stop", "stop-both", "rolling", "tree")
 
 
-def run(times: int, only: Sequence[str], *, with_java: bool = False) -> list[Row]:
+def run(times: int, only: Sequence[str], keep: Path | None = None, *, with_java: bool = False) -> list[Row]:
     found = []
     for links in (False, True):
         wanted = [row for row in only or ROWS if (row in _CUTTING) is links]
         if wanted:
             with Cluster(BROKERS, links=links) as cluster:
                 found += Gaps(cluster, with_java=with_java).rows(times, wanted)
+                keep_log(cluster, keep, "gaps-with-links" if links else "gaps")
     return found

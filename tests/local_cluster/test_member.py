@@ -179,3 +179,41 @@ def test_it_ends_with_whoever_started_it(tmp_path: Path) -> None:
         assert supervisor.stdout.readline() == b"up\n"
         supervisor.kill()
     run(gone(int(pid_file.read_text())))
+
+
+def test_a_spare_takes_the_place_of_what_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.local_cluster.member.SPARE_AFTER_S", 0.0)
+
+    async def work() -> None:
+        begins = f"import sys\nif not sys.stdin.readline(): sys.exit(0)\n{SERVES}"
+        one = Member("one", [sys.executable, "-c", begins], lambda *_: None, has_spare=True)
+        one.start()
+        await one.address
+        for _ in range(2):
+            await until(lambda: one._spare is not None)
+            spare = one._spare
+            assert spare is not None
+            one.signal(signal.SIGKILL)
+            await until(lambda spare=spare: one.pid == spare.pid and one.serving.is_set())  # type: ignore[misc]
+            assert one.pid == spare.pid
+        # One that has died itself takes nobody's place.
+        await until(lambda: one._spare is not None)
+        assert one._spare is not None
+        one._spare.kill()
+        await one._spare.wait()
+        starts = one.starts
+        one.signal(signal.SIGKILL)
+        await until(lambda: one.starts > starts and one.serving.is_set())
+        await until(lambda: one._spare is not None)
+        assert one._spare is not None
+        left = one._spare.pid
+        await one.stop()
+        assert is_gone(left)
+
+    run(work())
+
+
+def test_a_spare_ends_with_its_supervisor() -> None:
+    """Its input ends, and it has touched nothing."""
+    words = [sys.executable, "-m", "ottla", "tree", "--dir", "/nowhere", "--begin-with-input", "--end-with-input"]
+    assert subprocess.run(words, input=b"", timeout=SECONDS_MAX, check=False).returncode == 0

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 HOST_DEFAULT = "127.0.0.1"
 #: ZooKeeper's.
 PORT_DEFAULT = 2181
+#: Of what `_serve` imports, for a process that waits to begin.
+_LOADED_AHEAD = ("ottla.broker.garbage", "ottla.coordination.served.server", "ottla.ports.real", "ottla.process_events")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +45,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--log-level", type=str.upper, choices=("DEBUG", "INFO", "WARN", "ERROR", "OFF"), help="default: INFO"
     )
     parser.add_argument(
+        "--begin-with-input",
+        action="store_true",
+        help="load everything and wait for a line on standard input before anything else is done",
+    )
+    parser.add_argument(
         "--end-with-input", action="store_true", help="stop when standard input ends, as it does with whoever holds it"
     )
 
@@ -59,6 +66,8 @@ def run(options: argparse.Namespace) -> int:
     host, port = _address(options.listen)
     limits = _limits(options)
     logs.configure(level=options.log_level or "INFO", json=options.json_logs)
+    if options.begin_with_input and not _is_begun():
+        return OK
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         work = _serve(os.path.abspath(options.dir), host, port, limits, end_with_input=options.end_with_input)
         try:
@@ -68,6 +77,16 @@ def run(options: argparse.Namespace) -> int:
                 raise
             logs.logger("tree").error("the tree had to end", reason=str(fault))
             raise SaidFault(str(fault)) from fault
+
+
+def _is_begun() -> bool:
+    """Waits for a line; False where the input ends without one. What is used behind it is loaded by then."""
+    import sys
+    from importlib import import_module
+
+    for name in _LOADED_AHEAD:
+        import_module(name)
+    return bool(sys.stdin.readline())
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -3,6 +3,9 @@
     start ──▶ starting ──"is listening on"──▶ serving ──its end──▶ pause ──▶ starting ...
                  └ its end, before it ever served: the cluster's start has failed, with its last words
 
+One whose every second away is felt has a *spare*: a second process of the same command, which has loaded its code and
+waits for a line on its standard input before it touches anything. It takes the place of the one that died, at once.
+
 Its standard input is a pipe from here and ends with us, however we end: a process that was started with
 `--end-with-input` then stops by itself. It has a session of its own, so that Ctrl-C in a terminal comes to us alone.
 """
@@ -27,6 +30,8 @@ _OUR_NAME: Final = "ottla: "
 #: Between the end of a process and its next start: at once after a long life, then longer.
 PAUSE_S: Final = 0.1
 PAUSE_S_MAX: Final = 10.0
+#: A spare is made so long after the present process serves: others start beside it.
+SPARE_AFTER_S: Final = 2.0
 #: A life that was shorter counts as one more failure in a row.
 LONG_LIFE_S: Final = 30.0
 #: The longest line of a process that is passed on whole.
@@ -40,9 +45,16 @@ class StartFailed(Exception):
 
 
 class Member:
-    def __init__(self, name: str, command: Sequence[str], passed_on: Callable[[str, bytes], None]) -> None:
-        """`passed_on` is given each line that the process writes to its standard error."""
+    def __init__(
+        self, name: str, command: Sequence[str], passed_on: Callable[[str, bytes], None], *, has_spare: bool = False
+    ) -> None:
+        """`passed_on` is given each line that the process writes to its standard error. With `has_spare` the command
+        begins at a line on its standard input."""
         self.name = name
+        self._has_spare = has_spare
+        #: Made when the present one has served for a while.
+        self._spare: asyncio.subprocess.Process | None = None
+        self._sparing: asyncio.Task[None] | None = None
         #: For the next start.
         self.command = list(command)
         self.process: asyncio.subprocess.Process | None = None
@@ -70,7 +82,10 @@ class Member:
                 self.address.set_exception(StartFailed(self._last_words or f"{self.name} ended with {code}"))
                 return
             lived_s = loop.time() - began
-            pause_s = PAUSE_S if lived_s >= LONG_LIFE_S else min(PAUSE_S_MAX, max(PAUSE_S, 2 * pause_s))
+            if lived_s < LONG_LIFE_S:
+                pause_s = min(PAUSE_S_MAX, max(PAUSE_S, 2 * pause_s))
+            else:
+                pause_s = 0.0 if self._has_spare else PAUSE_S
             log_event.warning("a process has ended and is started again", process=self.name, code=code)
             await asyncio.sleep(pause_s)
 
@@ -78,14 +93,7 @@ class Member:
         """From its start to its end; the code that it ended with, or what could not be started."""
         self.starts += 1
         try:
-            process = self.process = await asyncio.create_subprocess_exec(
-                *self.command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-                limit=LINE_BYTES_MAX,
-            )
+            process = self.process = await self._process()
         except OSError as error:
             self._last_words = f"{self.name} cannot be started: {error.strerror or error}"
             return error.errno or 1
@@ -96,6 +104,45 @@ class Member:
             self.serving.clear()
             self.process = None
 
+    async def _process(self) -> asyncio.subprocess.Process:
+        """The spare one where it lives, or a new one; it begins. Raises OSError."""
+        spare, self._spare = self._spare, None
+        process = spare if spare is not None and spare.returncode is None else await self._made()
+        if self._has_spare:
+            assert process.stdin is not None
+            process.stdin.write(b"\n")
+        return process
+
+    async def _made(self) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *self.command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+            limit=LINE_BYTES_MAX,
+        )
+
+    async def _make_spare(self) -> None:
+        """Where it cannot be made there is none, and the next start takes as long as any."""
+        try:
+            await asyncio.sleep(SPARE_AFTER_S)
+            if self._spare is None:
+                with suppress(OSError):
+                    self._spare = await self._made()
+        finally:
+            self._sparing = None
+
+    async def _end_spare(self) -> None:
+        if self._sparing is not None:
+            self._sparing.cancel()
+            await asyncio.wait([self._sparing])
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            with suppress(ProcessLookupError):
+                spare.kill()
+            await spare.communicate()
+
     async def _read_output(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
         async for line in _lines(process.stdout):
@@ -105,6 +152,8 @@ class Member:
                 self.serving.set()
                 if not self.address.done():
                     self.address.set_result(address)
+                if self._has_spare and self._sparing is None:
+                    self._sparing = asyncio.get_running_loop().create_task(self._make_spare())
 
     async def _read_errors(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None
@@ -138,6 +187,7 @@ class Member:
         life, self._life = self._life, None
         if life is None:
             return
+        await self._end_spare()
         if self.process is None:
             life.cancel()  # it waits to be started again
         self.signal(signal.SIGTERM)

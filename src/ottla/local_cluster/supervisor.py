@@ -59,10 +59,11 @@ class LocalCluster:
 
     async def _start_tree(self) -> str:
         form = ["--json-logs"] if self._wishes.json_logs else []
-        words = ("tree", *form, "--dir", tree_directory(self._wishes.first_log_dir), "--end-with-input", "--listen")
+        ends = ("--begin-with-input", "--end-with-input")
+        words = ("tree", *form, "--dir", tree_directory(self._wishes.first_log_dir), *ends, "--listen")
         # Brokers look for it where it was.
         address = f"{_TREE_HOST}:{free_port(_TREE_HOST)}"
-        tree = self.tree = Member("tree", ottla(*words, address), self._passed_on)
+        tree = self.tree = Member("tree", ottla(*words, address), self._passed_on, has_spare=True)
         tree.start()
         return await tree.address
 

@@ -16,6 +16,9 @@ from typing import Final
 
 _HOST: Final = "127.0.0.1"
 _PIECE_BYTES: Final = 256 * 1024
+#: The system's table of connections is read in pieces, and an entry is passed over where others come and go meanwhile:
+#: some one in five hundred was, and a link to nobody is never cut.
+_LOOKS: Final = 5
 
 #: Two ends, in either order.
 Pair = frozenset[str]
@@ -96,7 +99,8 @@ class Links:
 
     def _who(self, port: int) -> str:
         """The end whose process has this port of a connection; "" where none of them has."""
-        inode = _inode_of(port)
+        looks = (_inode_of(port) for _ in range(_LOOKS))
+        inode = next((found for found in looks if found is not None), None)
         for name, pid in self._pids().items():
             if inode is not None and _holds(pid, inode):
                 return name

@@ -24,6 +24,8 @@ from ottla.ports.network import Network
 #: Between two rounds through all servers. A killed server is back in some 100 ms.
 PAUSE_MS_FIRST: Final = 25
 PAUSE_MS_MAX: Final = 400
+#: Where there is no other server: a tree of ours, whose brokers are few, and which is started again at once.
+PAUSE_MS_MAX_ALONE: Final = 50
 #: After so many doublings the longest pause is reached.
 _DOUBLINGS_MAX: Final = 4
 #: One server is waited for at least so long, however many there are.
@@ -95,7 +97,8 @@ class EnsembleServers:
 
     def _pause_ms(self, rounds: int) -> int:
         """Doubles; a random half of it, so that many that lost one server do not come back as one."""
-        longest_ms = min(PAUSE_MS_FIRST << min(rounds, _DOUBLINGS_MAX), PAUSE_MS_MAX)
+        most_ms = PAUSE_MS_MAX if len(self._servers) > 1 else PAUSE_MS_MAX_ALONE
+        longest_ms = min(PAUSE_MS_FIRST << min(rounds, _DOUBLINGS_MAX), most_ms)
         return longest_ms // 2 + self._entropy.below(longest_ms // 2 + 1)
 
     def _say_refused(self, server: ServerAddress, error: Exception) -> None:

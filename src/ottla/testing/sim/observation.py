@@ -143,6 +143,8 @@ class Observer:
         replica = known.replica
         leads = isinstance(role, Leader)
         if known.role is not role or known.epoch != role.epoch:
+            if known.epoch == role.epoch and isinstance(known.role, Leader) is not leads:
+                cluster.events["leaders that lead again" if leads else "leaders that stand aside"] += 1
             known.role, known.epoch = role, role.epoch
             cluster.take_role(replica, leads=leads, epoch=role.epoch, life=process)
             self._simulation.trace.say(

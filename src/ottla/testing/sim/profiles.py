@@ -137,6 +137,13 @@ PROFILES: Final[Mapping[str, Profile]] = {
         ),
         # Leaders that are replaced while producers wait at them, and hear of it while these still do.
         Profile(name="cut off", faults={"isolate": 1.0, "isolate_leader": 3.0}, pause_s=2.0, topics=1),
+        # Leaders that hear of nobody for a while, and are not replaced: a tree that stood still adds that to sessions.
+        Profile(
+            name="silence",
+            faults={"off_the_brokers": 2.0, "tree_pause": 3.0, "isolate": 1.0},
+            pause_s=2.0,
+            topics=1,
+        ),
         # A follower that is behind needs many answers of its leader's.
         Profile(
             name="small fetches",

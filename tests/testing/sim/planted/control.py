@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.standing_aside import StandingAside
 from ottla.controller.electing import partitions as electing
 from ottla.controller.turns import brokers
 from ottla.controller.turns.deleting import DeletionTurns
@@ -33,6 +34,11 @@ def elected_outside_the_isr(patch: Patch) -> None:
         return elect(*arguments, **{**options, "unclean": True})
 
     patch.setattr(electing, "after_change", elected)
+
+
+def stands_aside_for_good(patch: Patch) -> None:
+    """Until a controller says something of the partition: nobody who was silent is heard again."""
+    patch.setattr(StandingAside, "_return", lambda _: None)
 
 
 def led_in_the_same_term(patch: Patch) -> None:

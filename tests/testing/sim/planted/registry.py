@@ -68,6 +68,7 @@ PLANTED: Final = (
         control.first_replica_elected, "short terms", frozenset({"ElectedFromIsr", "DeadLeaveAtOnce"}) | LACKING, 1
     ),
     Planted(control.watches_lost_after_a_reconnect, "tree", HISTORY, 2),
+    Planted(control.stands_aside_for_good, "silence", HISTORY, 1),
     Planted(control.old_generation_accepted, "processes", HISTORY, 1),
     Planted(control.partitions_given_too_early, "processes", HISTORY, 2),
     Planted(control.old_member_epoch_accepted, "processes", HISTORY, 2),
