@@ -170,18 +170,22 @@ class SparkMicroBatch:
             },
         }
         frame = spark.readStream.format(source).options(**options.get(source, {})).load()
-        checkpoint = context.places.scratch / "checkpoints" / f"{way}-{time.monotonic_ns()}"
+        number = time.monotonic_ns()
+        checkpoint = context.places.scratch / "checkpoints" / f"{way}-{number}"
+        # Another one each time: a query is stopped in the middle of a batch, and what a producer of a worker asks for
+        # a moment later makes a topic again that was deleted.
+        written = f"{WRITTEN}-{number}"
         if sink == "ottla":
-            create_topic(running.port, WRITTEN, PARTITIONS)
+            create_topic(running.port, written, PARTITIONS)
             frame = frame.select("key", "value")
         writing = frame.writeStream.format(sink).option("checkpointLocation", str(checkpoint))
-        query = writing.options(**kafka, topic=WRITTEN).trigger(processingTime="0 seconds").start()
+        query = writing.options(**kafka, topic=written).trigger(processingTime="0 seconds").start()
         try:
             return median(_durations(query)[WARM:])
         finally:
             query.stop()
             if sink == "ottla":
-                delete_topic(running.port, WRITTEN)
+                delete_topic(running.port, written)
 
 
 def _durations(query: Any) -> list[float]:

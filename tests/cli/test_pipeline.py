@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from ottla.cli.main import main
 from ottla.pipeline.example import TEXT
 from ottla.pipeline.places import Places
 from ottla.pipeline.status import FlowStatus, write_status
+from ottla.testing import InProcessBroker
 
 
 def test_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,3 +76,17 @@ def test_a_file_with_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str
     file.write_text("def one(:\n")
     assert main(["pipeline", "run", str(file)]) == faults.USAGE
     assert f"{file}, line 1: invalid syntax: mend the line" in capsys.readouterr().err
+
+
+def test_a_port_for_metrics_that_is_taken_is_said_before_java_starts(
+    tmp_path: Path, ottla_broker: InProcessBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "shop.py"
+    file.write_text(TEXT)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        words = ["pipeline", "run", str(file), "-b", ottla_broker.bootstrap, "--metrics-port", port]
+        assert main(words) == faults.FAILED
+        assert f"--metrics-port: cannot listen on 127.0.0.1:{port}: " in capsys.readouterr().err
+    assert main([*words, "--engine", "sdp", "--mode", "catch-up"]) == faults.USAGE
+    assert "--metrics-port is not for --engine sdp" in capsys.readouterr().err

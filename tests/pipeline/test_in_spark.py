@@ -110,6 +110,20 @@ def test_a_micro_batch_that_is_planned_again_writes_nothing(pipeline: Pipeline) 
     assert run.flows[1].status.dead == 1
 
 
+def test_a_micro_batch_with_state_that_is_planned_again(pipeline: Pipeline) -> None:
+    """Spark refuses one whose state nobody has computed, though the driver that died had done so."""
+    pipeline.define(SHOP.partition("@sink")[0])
+    pipeline.send({"id": 1, "customer": "a", "amount": 2}, {"id": 2, "customer": "b", "amount": 3})
+    pipeline.catch_up()
+    for file in (Path(pipeline.places.checkpoint("totals")) / "commits").iterdir():
+        file.unlink()
+    assert pipeline.catch_up().flows[2].status.batch == 0
+    assert pipeline.rows("totals", "customer", "amount") == [("a", 2.0), ("b", 3.0)]
+    pipeline.send({"id": 3, "customer": "a", "amount": 4})
+    pipeline.catch_up()
+    assert pipeline.rows("totals", "customer", "amount") == [("a", 6.0), ("b", 3.0)]
+
+
 @pytest.mark.slow
 def test_a_replay_sends_each_dead_letter_once(pipeline: Pipeline) -> None:
     pipeline.define(SHOP.partition("@table(keys")[0])

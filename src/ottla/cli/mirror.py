@@ -9,16 +9,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from ottla.cli import metrics_page
 from ottla.cli.counting import counted
 from ottla.cli.faults import FAILED, OK, USAGE, CommandFault
-from ottla.cli.numbers import port_number
 
 if TYPE_CHECKING:
     from ottla.mirror.flow import Flow
     from ottla.mirror.properties import Mirrors
     from ottla.server.metrics_http import MetricsEndpoint
-
-HOST_DEFAULT = "127.0.0.1"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,12 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-e", "--exit-at-end", action="store_true", help="end when all is copied that is there at the start"
     )
-    parser.add_argument(
-        "--metrics-port", type=port_number, metavar="PORT", help="serve /metrics on this port; 0: a free one"
-    )
-    parser.add_argument(
-        "--metrics-host", metavar="HOST", default=HOST_DEFAULT, help=f"and on this address (default {HOST_DEFAULT})"
-    )
+    metrics_page.arguments(parser)
     parser.add_argument("--json-logs", action="store_true", help="write the log as a JSON object a line")
     parser.add_argument(
         "--log-level", type=str.upper, choices=("DEBUG", "INFO", "WARN", "ERROR", "OFF"), help="default: INFO"
@@ -136,16 +129,10 @@ async def _serve_metrics(options: argparse.Namespace, flows: list[Flow]) -> Metr
         return None
     from ottla.metrics import Registry
     from ottla.mirror.metrics import register
-    from ottla.server.metrics_http import READY, MetricsEndpoint
 
     registry = Registry()
     register(registry, flows)
-    endpoint = MetricsEndpoint(registry, options.metrics_host, options.metrics_port, lambda: READY)
-    try:
-        await endpoint.start()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise CommandFault(f"--metrics-port: cannot listen on {endpoint.address}: {reason}") from error
+    endpoint = await metrics_page.served(options, registry)
     from ottla import logs
 
     logs.logger("metrics").info("metrics are served", address=endpoint.address)

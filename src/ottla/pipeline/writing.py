@@ -1,6 +1,6 @@
 """One micro-batch of a table: checked by its rules, bad records to the dead letters, rows to files, then one commit.
 
-planned again?     the table's log has this query's micro-batch: nothing is done
+planned again?     the table's log has this query's micro-batch: nothing is written
 rules              counted, all in one job
 dead letters       written, and a note that they were; what died half written is written again
 files, commit      each row once, since a reader sees what a commit names, and nothing else
@@ -36,6 +36,8 @@ ROWS_OUT: Final = "out"
 DROPPED: Final = "dropped"
 DEAD: Final = "dead"
 FAILED_PREFIX: Final = "failed:"
+#: Where a checkpoint has what windows, joins and aggregates remember.
+_STATE: Final = "state"
 #: Micro-batches between two looks for files that nobody needs.
 _UPKEEP_EVERY: Final = 20
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -76,7 +78,8 @@ class TableWriter:
             raise
 
     def _write(self, frame: Any, batch: int) -> None:
-        query = query_of(self._places.checkpoint(self.flow.name))
+        checkpoint = self._places.checkpoint(self.flow.name)
+        query = query_of(checkpoint)
         assert query is not None
         state = self.log.state()
         if not state.has(query, batch):
@@ -89,6 +92,9 @@ class TableWriter:
             finally:
                 if self._rules:
                     frame.unpersist()
+        elif os.path.isdir(os.path.join(checkpoint, _STATE)):
+            # Spark ends a query of which no task has computed the state of a micro-batch, though one that died had.
+            frame.write.format("noop").mode("overwrite").save()
         self.batch = batch
         self._upkeep()
         if self.flow.delta:

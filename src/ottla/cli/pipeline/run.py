@@ -17,8 +17,11 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.cli import metrics_page
 from ottla.cli import options as shared
 from ottla.cli.faults import OK, StopSignal, UsageFault
 from ottla.cli.pipeline import explained, file_and_folder, kafka_options, loaded, places_of
@@ -26,6 +29,7 @@ from ottla.cli.pipeline import explained, file_and_folder, kafka_options, loaded
 if TYPE_CHECKING:
     from ottla.pipeline.backfill import Range
     from ottla.pipeline.loading import PipelineFile
+    from ottla.pipeline.running import PipelineRun
     from ottla.pipeline.status import FlowStatus
 
 MODES: Final = ("stream", "catch-up", "backfill")
@@ -49,6 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--conf", metavar="NAME=VALUE", action="append", default=[], help="a property of Spark's; may be given again"
     )
+    metrics_page.arguments(parser)
     shared.output(parser)
 
 
@@ -64,7 +69,8 @@ def run(options: argparse.Namespace) -> int:
     if options.engine == "sdp":
         return _declared(options, file, config)
     run_on_loop(_reached(options))
-    with explained(), explained_client():
+    works: list[PipelineRun] = []
+    with explained(), explained_client(), _metrics_served(options, file.name, works):
         from ottla.pipeline.backfill import backfill
         from ottla.pipeline.running import PipelineRun
 
@@ -72,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
         spark, is_ours = _session(file.name, options.master, config)
         shown = _Progress()
         work = PipelineRun(spark, file, places_of(options), kafka, shown)
+        works.append(work)
         before = signal.signal(signal.SIGTERM, _stop)
         try:
             if span is not None:
@@ -92,12 +99,38 @@ def run(options: argparse.Namespace) -> int:
     return OK
 
 
+@contextmanager
+def _metrics_served(options: argparse.Namespace, name: str, works: list[PipelineRun]) -> Iterator[None]:
+    """By a thread of its own, since this one waits for Spark; a port that cannot be had is said before Java starts."""
+    if options.metrics_port is None:
+        yield
+        return
+    from ottla.client.sync.loop_thread import LoopThread
+    from ottla.metrics import Registry
+    from ottla.pipeline.metrics import register
+
+    registry = Registry()
+    register(registry, name, lambda: [flow.status for work in works for flow in work.flows])
+    thread = LoopThread("metrics")
+    try:
+        endpoint = thread.run(lambda: metrics_page.served(options, registry))
+        _say(f"metrics are served on {endpoint.address}")
+        try:
+            yield
+        finally:
+            thread.run(endpoint.close)
+    finally:
+        thread.end()
+
+
 def _declared(options: argparse.Namespace, file: PipelineFile, config: dict[str, str]) -> int:
     from ottla.cli.connecting import explained as explained_client
     from ottla.cli.connecting import run as run_on_loop
     from ottla.cli.connecting import settings_of
     from ottla.pipeline.declared import check_declared, run_declared
 
+    if options.metrics_port is not None:
+        raise UsageFault("--metrics-port is not for --engine sdp, of which there is no status")
     if options.mode != "catch-up":
         raise UsageFault(f"--engine sdp reads what is there and ends: say --mode catch-up, not {options.mode}")
     with explained(), explained_client():
