@@ -12,6 +12,16 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 SECONDS_MAX = 120
 
 
+def settings(*prefixes: str) -> set[str]:
+    """Variables that would steer what is tested. That nothing compiled is used holds for what tests start, too."""
+    return {name for name in os.environ if name.startswith(prefixes)} - {"OTTLA_PURE"}
+
+
+def without_settings(*prefixes: str) -> dict[str, str]:
+    without = settings(*prefixes)
+    return {name: value for name, value in os.environ.items() if name not in without}
+
+
 def write_program(folder: Path) -> None:
     """Puts an `ottla` into the folder that is this one, by this interpreter."""
     folder.mkdir(parents=True)
@@ -23,7 +33,7 @@ def write_program(folder: Path) -> None:
 def fresh_shell(folder: Path) -> dict[str, str]:
     """The environment of somebody whose home the folder is, and who has used no cluster yet."""
     write_program(folder / "bin")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "OTTLA_", "XDG_"))}
+    kept = without_settings("KAFKA_", "OTTLA_", "XDG_")
     path = f"{folder}/bin:{os.environ['PATH']}"
     return {**kept, "PATH": path, "PYTHONPATH": str(REPOSITORY / "src"), "HOME": str(folder)}
 

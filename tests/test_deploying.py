@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
@@ -22,6 +21,7 @@ from tools.server_process import free_port
 from ottla.client.sync import Consumer, Producer
 from ottla.config import Config
 from ottla.config.files import parse_properties
+from tests.shell import without_settings
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DEPLOY = REPOSITORY / "deploy"
@@ -50,7 +50,7 @@ def local(listeners: str, ports: Mapping[str, int]) -> str:
 def running(command: list[str], environment: Mapping[str, str]) -> Iterator[str]:
     """`ottla ...` as it stands there; gives the line that it prints, and stops it as an init system does."""
     assert command[0].rpartition("/")[2] == "ottla"
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "OTTLA_"))}
+    kept = without_settings("KAFKA_", "OTTLA_")
     child = subprocess.Popen(
         [sys.executable, "-m", "ottla", *command[1:]],
         stdout=subprocess.PIPE,

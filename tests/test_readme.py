@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tools.server_process import free_port
 
-from tests.shell import REPOSITORY, write_program
+from tests.shell import REPOSITORY, without_settings, write_program
 
 TEXT = (REPOSITORY / "README.md").read_text()
 BLOCKS = re.findall(r"^```(sh|python)\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
@@ -36,9 +36,8 @@ def test_its_blocks_are_those_that_are_run_here() -> None:
 
 def test_a_first_hour(checkout: Path) -> None:
     port = free_port()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "OTTLA_", "CLUSTER_"))}
     environment = {
-        **kept,
+        **without_settings("KAFKA_", "OTTLA_", "CLUSTER_"),
         "PYTHONPATH": str(REPOSITORY / "src"),
         "XDG_STATE_HOME": str(checkout / "state"),
         "OTTLA_BOOTSTRAP_SERVER": f"127.0.0.1:{port}",

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import environment
 from tests.conftest import heed_interrupts
+from tests.shell import without_settings
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -95,3 +97,11 @@ def test_what_tests_start_may_be_interrupted_where_they_run_in_the_background(nu
     finally:
         signal.signal(number, before)
     assert ended.returncode == -number
+
+
+def test_what_tests_start_uses_nothing_compiled_where_they_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTTLA_PURE", "1")
+    monkeypatch.setenv("OTTLA_BOOTSTRAP_SERVER", "elsewhere:9092")
+    for made in (without_settings("OTTLA_"), environment()):
+        assert made["OTTLA_PURE"] == "1"
+        assert "OTTLA_BOOTSTRAP_SERVER" not in made

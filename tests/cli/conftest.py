@@ -17,6 +17,7 @@ import pytest
 from ottla.cli.main import main
 from ottla.testing import InProcessBroker
 from ottla.testing.pytest_plugin import ottla_broker, pytest_configure, topic
+from tests.shell import without_settings
 
 __all__ = ["ottla_broker", "pytest_configure", "topic"]  # also where the package is not installed
 
@@ -43,8 +44,7 @@ class Ran:
 
 def environment(**more: str) -> dict[str, str]:
     """This process's, without what would steer the command, and with the sources on the path."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "OTTLA_", "PYTHON"))}
-    return {**kept, "PYTHONPATH": SOURCES, **more}
+    return {**without_settings("KAFKA_", "OTTLA_", "PYTHON"), "PYTHONPATH": SOURCES, **more}
 
 
 Command = Callable[..., Ran]

@@ -29,6 +29,7 @@ from ottla.coordination.zookeeper.messages import CreateRequest
 from tests.cli.conftest import SECONDS_MAX, Command, Ran, environment
 from tests.coordination.served.wire import WireClient
 from tests.searches import slow
+from tests.shell import settings
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 LINES = re.findall(r"^    ((?:ottla|echo|eval) .*)$", PAGE.read_text(), re.MULTILINE)
@@ -182,7 +183,7 @@ def run(page: Page, line: str, in_process: Command) -> Ran:
         out, err = child.communicate(timeout=SECONDS_MAX)
         return Ran(code=child.returncode, out=out.decode(), err=err.decode())
     with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith(("KAFKA_", "OTTLA_", "XDG_"))]:
+        for name in settings("KAFKA_", "OTTLA_", "XDG_"):
             patch.delenv(name)
         patch.setenv("HOME", str(page.folder))
         patch.chdir(page.folder)

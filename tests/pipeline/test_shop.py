@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import shlex
 import shutil
@@ -17,6 +16,7 @@ import pytest
 from tests.client.reading import read_all
 from tests.conftest import REPOSITORY
 from tests.mirror.test_page import shell
+from tests.shell import settings
 from tools.server_process import free_port
 
 from ottla.cli import faults
@@ -101,7 +101,7 @@ def shop(
     properties = folder / "mm2.properties"
     properties.write_text(made.of_this_test(properties.read_text()))
     monkeypatch.chdir(folder)
-    for name in [name for name in os.environ if name.startswith(("KAFKA_", "OTTLA_"))]:
+    for name in settings("KAFKA_", "OTTLA_"):
         monkeypatch.delenv(name)
     running: list[subprocess.Popen[str]] = []
     try:

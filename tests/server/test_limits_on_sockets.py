@@ -135,9 +135,10 @@ def test_memory_that_the_system_refuses_costs_one_connection_and_not_the_broker(
         peers = [stack.enter_context(Peer(up.port)) for _ in range(12)]
         for peer in peers:
             peer.send(LARGEST + bytes(BEGINNING_BYTES_MAX))
+        assert select.select([peer.socket for peer in peers], [], [], SECONDS_MAX)[0]
         refused = 0
         for peer in peers:
-            peer.socket.settimeout(0.2)
+            peer.socket.settimeout(0.2)  # for those that are not: what is refused is closed at once
             try:
                 refused += peer.is_closed()
             except TimeoutError:
