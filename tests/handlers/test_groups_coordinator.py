@@ -191,14 +191,17 @@ def test_deleted_it_takes_groups_and_offsets_with_it_and_is_made_anew(tmp_path: 
 
 
 def test_clients_cannot_write_to_it(client: Peer) -> None:
+    """Whether there is the partition is asked before, as by Kafka."""
     data = encode_batch([Record(0, 1, b"k", b"v")])
-    for name in (OFFSETS_TOPIC, TRANSACTION_TOPIC):
+    find(client, version=3)
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    for name, expected in ((OFFSETS_TOPIC, ErrorCode.INVALID_TOPIC_EXCEPTION), (TRANSACTION_TOPIC, missing)):
         part = PartitionProduceData(index=0, records=data)
         request = ProduceRequest(
             acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=name, partition_data=[part])]
         )
         answer = client.ask(request, 9, ProduceResponse).responses[0].partition_responses[0]
-        assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+        assert answer.error_code == expected
 
 
 def test_every_version_that_kafka_serves_is_offered(client: Peer) -> None:
