@@ -80,6 +80,15 @@ def _classic(peer: Peer) -> Iterator[tuple[str, str]]:
     yield "again, late", _produced(client.produce(b"v", "a", sequence=0))
     _begun(peer, "classic")
     yield "fenced", _produced(client.produce(b"v", "a", sequence=1))
+    latest = _begun(peer, "classic")
+    latest.add("a", 0)
+    yield "of the latest epoch", _produced(latest.produce(b"v", "a"))
+    client.id = "nobody"
+    for version in (9, 11, 12):
+        late = _produced(client.produce(b"v", "a", version=version))
+        yield f"an epoch that its log knows to be over, another id, Produce {version}", late
+    latest.end(commits=False)
+    client.id = "classic"
     client.producer_id = 987_654
     yield "another producer id", _produced(client.produce(b"v", "b", sequence=0))
 

@@ -35,7 +35,7 @@ _AS_TOO_FEW_REPLICAS: Final = frozenset(
 
 
 class RefusedByCoordinator(AppendRefused):
-    """The log was not looked at."""
+    """In the coordinator's words, or as it would be refused: the batch was not brought to the log."""
 
 
 class ProducedTransaction(NamedTuple):
@@ -101,8 +101,13 @@ def first_batch(
     producer_id, epoch, sequence = _PRODUCER.unpack_from(records)
     if producer_id < 0 or not (transaction.adds or questions.verifies):
         return None
-    if log.producers_at_hand.has_open(producer_id, epoch):
+    producers = log.producers_at_hand
+    if producers.has_open(producer_id, epoch):
         return None
+    written = producers.of(producer_id)
+    if written is not None and epoch < written.epoch:
+        # Whoever it says that it is: another coordinator knows nothing of that.
+        raise RefusedByCoordinator(ErrorCode.INVALID_PRODUCER_EPOCH, "")
     first = FirstBatch(log, producer_id, epoch, sequence, transaction)
     question = TransactionQuestion(transaction.transactional_id, producer_id, epoch, tp, transaction.adds)
     known = questions.answer_now(question)
