@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Coroutine
 from typing import Any
 
-from ottla.testing.links import Links
+from ottla.testing.links import Links, _inode_of
 
 SECONDS_MAX = 60
 #: Another process that connects, sends a line and prints what comes back.
@@ -106,3 +107,20 @@ def test_an_end_that_goes_away_is_felt_by_the_other() -> None:
         await world.links.close()
 
     run(work())
+
+
+def test_a_connection_is_told_from_others_that_have_its_port() -> None:
+    """The system gives a port away again where the other end is another one: a link to nobody would never be cut."""
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        ends = []
+        port = 0
+        for server in (one, other):
+            end = socket.socket()
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            end.bind(("127.0.0.1", port))
+            port = end.getsockname()[1]
+            end.connect(server.getsockname())
+            ends.append(end)
+        for end in ends:
+            assert _inode_of(port, end.getpeername()[1]) == str(os.fstat(end.fileno()).st_ino)
+            end.close()

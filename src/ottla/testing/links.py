@@ -16,9 +16,6 @@ from typing import Final
 
 _HOST: Final = "127.0.0.1"
 _PIECE_BYTES: Final = 256 * 1024
-#: The system's table of connections is read in pieces, and an entry is passed over where others come and go meanwhile:
-#: some one in five hundred was, and a link to nobody is never cut.
-_LOOKS: Final = 5
 
 #: Two ends, in either order.
 Pair = frozenset[str]
@@ -69,7 +66,7 @@ class Links:
         task = asyncio.current_task()
         assert task is not None
         self._pumps.add(task)
-        pair = frozenset((name, self._who(writer.get_extra_info("peername")[1])))
+        pair = frozenset((name, self._who(writer.get_extra_info("peername")[1], writer.get_extra_info("sockname")[1])))
         try:
             await self._until_whole(pair)
             ahead, behind = await asyncio.open_connection(_HOST, port)
@@ -97,19 +94,19 @@ class Links:
         while pair in self._cut:
             await self._healed.wait()
 
-    def _who(self, port: int) -> str:
-        """The end whose process has this port of a connection; "" where none of them has."""
-        looks = (_inode_of(port) for _ in range(_LOOKS))
-        inode = next((found for found in looks if found is not None), None)
+    def _who(self, port: int, to_port: int) -> str:
+        """The end whose process has this connection; "" where none of them has."""
+        inode = _inode_of(port, to_port)
         for name, pid in self._pids().items():
             if inode is not None and _holds(pid, inode):
                 return name
         return ""
 
 
-def _inode_of(port: int) -> str | None:
-    """Of the socket that is connected from this port."""
-    wanted = re.compile(rf"^\s*\d+: \w+:{port:04X} \w+:\w+ 01(?:\s+\S+){{5}}\s+(\d+)")
+def _inode_of(port: int, to_port: int) -> str | None:
+    """Of the socket that is connected from one port to another: a second one may be connected from the same port, to
+    somewhere else."""
+    wanted = re.compile(rf"^\s*\d+: \w+:{port:04X} \w+:{to_port:04X} 01(?:\s+\S+){{5}}\s+(\d+)")
     with open("/proc/net/tcp", encoding="ascii") as table:
         for line in table:
             if found := wanted.match(line):
