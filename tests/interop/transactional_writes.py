@@ -128,6 +128,15 @@ def _offsets(peer: Peer) -> Iterator[tuple[str, str]]:
     yield "offsets of an old epoch", asked(producer_epoch=-1)
     yield "offsets of another producer", asked(producer_id=4242)
     yield "offsets of no group", asked("")
+    latest = _begun(peer, "offsets")
+    latest.add_offsets("g")
+    latest.commit_offsets("g", {("a", 0): 1})
+    for version in (3, 4, 5):
+        client.id = "offsets"
+        yield f"offsets of an epoch that is over, version {version}", asked(version=version)
+        client.id = "nobody"
+        yield f"offsets of an epoch that is over, another id, version {version}", asked(version=version)
+    latest.end(commits=False)
 
 
 def _moved_on(peer: Peer) -> Iterator[tuple[str, str]]:

@@ -68,6 +68,10 @@ class Journal(Protocol):
         """Whether it has a transaction here: something of it is written, and its end is not."""
         ...
 
+    def is_behind(self, producer: TransactionalProducer) -> bool:
+        """Whether something of a later epoch of it is written here: it is refused, whatever its transaction is."""
+        ...
+
     def begin_verifying(self, producer: TransactionalProducer) -> Verification:
         """Its coordinator is asked about its transaction. What this returns goes void with a marker."""
         ...

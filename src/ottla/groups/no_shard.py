@@ -95,6 +95,9 @@ class NoShard:
     def has_open(self, _producer: TransactionalProducer) -> bool:
         return False
 
+    def is_behind(self, _producer: TransactionalProducer) -> bool:
+        return False
+
     def begin_verifying(self, producer: TransactionalProducer) -> Verification:
         return Verification(producer.producer_epoch, NO_SEQUENCE)
 

@@ -160,6 +160,9 @@ class GroupShard:
     def has_open(self, producer: TransactionalProducer) -> bool:
         return self.state.journal.has_open(producer)
 
+    def is_behind(self, producer: TransactionalProducer) -> bool:
+        return self.state.journal.is_behind(producer)
+
     def begin_verifying(self, producer: TransactionalProducer) -> Verification:
         """The producer's coordinator is asked about its transaction before `txn_offset_commit`."""
         return self.state.journal.begin_verifying(producer)

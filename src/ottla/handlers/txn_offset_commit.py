@@ -81,6 +81,8 @@ def _verified(
         return TransactionalWriter(producer)  # the commit says why there is no shard
     if shard.has_open(producer):
         return TransactionalWriter(producer, Verification(producer.producer_epoch, NO_SEQUENCE))
+    if shard.is_behind(producer):
+        return ErrorCode.INVALID_PRODUCER_EPOCH
     asked = _AskedAbout(services, request.group_id, producer)
     partition = TopicPartition(OFFSETS_TOPIC, services.groups.partition_for(request.group_id))
     question = TransactionQuestion(request.transactional_id, *producer, partition, adds)

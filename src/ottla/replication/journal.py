@@ -158,6 +158,10 @@ class PartitionJournal:
         leader = self._current()
         return leader is not None and self._producers.has_open(leader.log, producer)
 
+    def is_behind(self, producer: TransactionalProducer) -> bool:
+        leader = self._current()
+        return leader is not None and self._producers.is_behind(leader.log, producer)
+
     def begin_verifying(self, producer: TransactionalProducer) -> Verification:
         leader = self._current()
         if leader is None:

@@ -110,6 +110,15 @@ class JournalProducers:
             return log.producers.has_open(producer_id, epoch)
         return False
 
+    def is_behind(self, log: Log, producer: TransactionalProducer) -> bool:
+        producer_id, epoch = producer
+        gathered = self._gathered.get(producer_id)
+        if gathered is not None:
+            return epoch < gathered.epoch
+        with suppress(StorageFault):
+            return log.producers.is_behind(producer_id, epoch)
+        return False
+
     def begin_verifying(self, log: Log, producer: TransactionalProducer) -> Verification:
         producer_id, epoch = producer
         with suppress(StorageFault):

@@ -65,7 +65,6 @@ def listed(
                 yield
     matches: Callable[[str], bool] | None = None
     #: Of one byte of an id.
-    cost = 0
     cost = 1
     if request.transactional_id_pattern:
         try:

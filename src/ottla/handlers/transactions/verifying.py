@@ -104,8 +104,7 @@ def first_batch(
     producers = log.producers_at_hand
     if producers.has_open(producer_id, epoch):
         return None
-    written = producers.of(producer_id)
-    if written is not None and epoch < written.epoch:
+    if producers.is_behind(producer_id, epoch):
         # Whoever it says that it is: another coordinator knows nothing of that.
         raise RefusedByCoordinator(ErrorCode.INVALID_PRODUCER_EPOCH, "")
     first = FirstBatch(log, producer_id, epoch, sequence, transaction)

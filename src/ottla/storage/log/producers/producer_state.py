@@ -294,6 +294,11 @@ class ProducerStates:
         known = self._known.get(producer_id)
         return known is not None and known.first_offset_open >= 0 and known.epoch == epoch
 
+    def is_behind(self, producer_id: int, epoch: int) -> bool:
+        """Whether a later epoch of the producer is known."""
+        known = self._known.get(producer_id)
+        return known is not None and epoch < known.epoch
+
     def begin_verifying(
         self, producer_id: int, epoch: int, sequence: int, *, begins_at_zero: bool = False
     ) -> Verification:
