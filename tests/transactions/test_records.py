@@ -118,9 +118,7 @@ def test_damage_is_no_transaction_or_another_one(at: int) -> None:
         at_once(read_value(sound[:at]))
 
 
-@pytest.mark.parametrize(
-    "key", [None, b"", b"\0", b"\0\1\0\1a", b"\0\0\0\2a", b"\0\0\0\1ab", b"\0\0\xff\xff", b"\0\0\0\1\xff"]
-)
+@pytest.mark.parametrize("key", [None, b"", b"\0", b"\0\1\0\1a", b"\0\0\0\2a", b"\0\0\0\1ab", b"\0\0\xff\xff"])
 def test_keys_that_are_none(key: bytes | None) -> None:
     with pytest.raises(BadRecord):
         read_key(key)
