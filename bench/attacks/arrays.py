@@ -71,6 +71,9 @@ class LongArrays(Attack):
 class TakenArrays(LongArrays):
     """The same, as long as a decoder takes them: those of ten megabytes are refused before anything is made of them."""
 
+    #: 64 MB decoded, as much again twice for what a handler and the controller make of it, and the answer.
+    bound = Bound(memory_mb=224)
+
     def __init__(self, arrays: list[LongArray]) -> None:
         super().__init__(arrays)
         self.name = f"taken-{api(arrays[0].key).name}"

@@ -18,7 +18,7 @@ from ottla import logs
 from ottla.handlers.api_versions import unsupported_version_answer
 from ottla.handlers.calls.call import Call, Services
 from ottla.handlers.calls.later import Later
-from ottla.handlers.calls.letting_go import LONG_BYTES, Parts
+from ottla.handlers.calls.letting_go import LONG_BYTES, Parts, lets_go_itself
 from ottla.handlers.calls.loading import api_loaded, is_loaded, load_api
 from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, Peer, RequestBuffer
 from ottla.handlers.calls.turns import SLICE_MS, STEPS_A_LOOK, JobResult, PausingSteps, behind
@@ -151,6 +151,7 @@ class Dispatcher:
         steps = self._finished(header, self._handled(self._call(connection, header), header, frame, position))
         self._go_on(connection, header, steps, self._clock.monotonic_ms(), end - start)
 
+    @lets_go_itself
     def _handled(self, call: Call, header: RequestHeader, frame: Buffer, position: int) -> PausingSteps[Any]:
         key = header.api_key
         yield from api_loaded(self._services.workers, key)
@@ -170,6 +171,7 @@ class Dispatcher:
             yield from parts.let_go()
         return result
 
+    @lets_go_itself
     def _finished(self, header: RequestHeader, steps: PausingSteps[Any]) -> PausingSteps[Any]:
         """The answer in bytes, where it is known when the handler has ended."""
         if header.api_key in CONTROL:  # clients that leave their answers untaken hold no controller up

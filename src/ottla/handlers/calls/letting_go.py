@@ -16,14 +16,19 @@ finds it there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from gc import get_referents
 from inspect import CO_GENERATOR
-from types import CellType, GeneratorType
-from typing import Any, Final
+from sys import getrefcount
+from types import CellType, CodeType, GeneratorType
+from typing import Any, Final, ParamSpec, TypeVar
 
 from ottla.protocol.message import Structure
 from ottla.steps import Steps
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 #: Encoded. Whatever has less is freed in half a millisecond.
 LONG_BYTES: Final = 64 * 1024
@@ -34,6 +39,8 @@ _FREED_A_STEP: Final = 256
 
 #: What has parts of its own.
 _CONTAINERS: Final = (Structure, list, dict, tuple, set)
+#: The code of work that lets go itself.
+_LET_GO: Final[set[CodeType]] = set()
 
 
 class Parts:
@@ -97,7 +104,25 @@ class Parts:
             yield
 
 
-def held_by(steps: object) -> list[Any]:
+def lets_go_itself(work: Callable[P, R]) -> Callable[P, R]:
+    """Decorates work in steps that takes apart what it holds: nobody else is to keep that meanwhile."""
+    _LET_GO.add(work.__code__)
+    return work
+
+
+def gathered_by(steps: object) -> dict[int, Any]:
+    """What work in steps would free with its frames when it ends, by the objects' ids."""
+    return {id(each): each for each in held_by(steps, without=_LET_GO)}
+
+
+def left_by(before: dict[int, Any], now: dict[int, Any]) -> list[Any]:
+    """Of what was gathered what is no more, and what nobody else has: the rest goes with whoever has it."""
+    gone = [before.pop(number) for number in before.keys() - now.keys()]
+    # Names for it are the list, the loop and the call.
+    return [each for each in gone if getrefcount(each) <= 3]
+
+
+def held_by(steps: object, *, without: AbstractSet[CodeType] = frozenset()) -> list[Any]:
     """What the local names of work in steps refer to, and of the work that it waits for: lists and the like."""
     held: list[Any] = []
     generators = [steps]
@@ -108,7 +133,8 @@ def held_by(steps: object) -> list[Any]:
         for value in get_referents(generator):
             inner = get_referents(value) if type(value) is CellType else (value,)
             generators += [each for each in inner if type(each) is GeneratorType and each not in generators]
-            held += [each for each in inner if _is_much(each)]
+            if generator.gi_code not in without:
+                held += [each for each in inner if _is_much(each)]
     return held
 
 

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from ottla import logs
-from ottla.handlers.calls.letting_go import Parts, held_by, kept_by
+from ottla.handlers.calls.letting_go import Parts, gathered_by, held_by, kept_by, left_by
 from ottla.ports import Clock
 from ottla.steps import Steps, give_to_collector, keep_from_collector
 
@@ -81,7 +81,7 @@ class Job:
         self.done = done
         self.failed = failed
         #: What the work had gathered at the end of its last slice.
-        self.held: list[Any] = []
+        self.held: dict[int, Any] = {}
         self.over = False
 
 
@@ -199,9 +199,8 @@ class Turns:
         that it had in one step. It is freed in turns instead."""
         if job.failed is _not_freed:
             return
-        before, job.held = job.held, held_by(job.steps)
-        present = set(map(id, job.held))
-        self._free(job.line, [each for each in before if id(each) not in present])
+        before, job.held = job.held, gathered_by(job.steps)
+        self._free(job.line, left_by(before, job.held))
 
     async def to_end(self, steps: PausingSteps[T], *, is_first: bool = False) -> T:
         """The result, for a handler that waits for other things too."""
