@@ -194,9 +194,9 @@ def test_five_clients_on_one_topic(broker: Broker, kafka_tools: KafkaTools, tmp_
         writer.close()
 
     with sync.Admin(bootstrap_servers=bootstrap) as admin:
-        # An epoch for each transaction, or one for all of them.
+        # An epoch for each transaction, or one for all of them. How many there are is a matter of Java's pace.
         epoch = admin.describe_transactions([f"java-{level}"])[f"java-{level}"].producer_epoch
-        assert epoch > 1 if level == 2 else epoch == 0
+        assert epoch > 0 if level == 2 else epoch == 0
     for name in CLIENTS:
         settings = {} if name == "confluent" else {"isolation_level": "read_committed"}
         read = READERS[name](bootstrap, topic, len(expected), **settings)
