@@ -21,7 +21,7 @@ import gc
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator
 from heapq import merge
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -71,6 +71,13 @@ def taken(items: list[T], size: int = PIECE) -> Iterator[list[T]]:
         del items[-size:]
         piece.reverse()
         yield piece
+
+
+def emptied(items: list[Any], size: int = PIECE) -> Steps[None]:
+    """Lets go of all items, which nobody else has: each may be the last that holds many more."""
+    while items:
+        del items[-size:]
+        yield
 
 
 #: Names that are sorted at once: half a millisecond.

@@ -23,9 +23,11 @@ from ottla.coordination.errors import (
 )
 from ottla.coordination.loading import journal_name, snapshot_name
 from ottla.coordination.local import LocalSession, open_local
+from ottla.coordination.snapshot import TreeAsItIs
 from ottla.coordination.store import QUEUE_MAX, StoreOptions, TreeStore
 from ottla.ports.memory import MemoryPorts, SimulatedCrash, World
 from ottla.ports.memory.loop import cancel_all
+from ottla.steps import STEPS_A_TURN, Steps
 
 DIRECTORY = "/data/coordination"
 #: Snapshots every few writes, so that a crash meets all that goes with them.
@@ -508,6 +510,46 @@ def test_what_a_failed_sync_left_is_written_again_by_the_next_process(new_world:
             assert await session.exists("/c")
 
         world.loop.run_until_complete(third())
+
+
+def test_writes_go_on_while_a_snapshot_is_made(new_world: NewWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be of hundreds of thousands of nodes, and is of the moment in which it was begun."""
+    begun, ended = asyncio.Event(), asyncio.Event()
+    encoding = TreeAsItIs.encoding
+
+    def slow(self: TreeAsItIs) -> Steps[bytes]:
+        begun.set()
+        for _ in range(2_000 * STEPS_A_TURN):
+            yield
+        content = yield from encoding(self)
+        ended.set()
+        return content
+
+    monkeypatch.setattr(TreeAsItIs, "encoding", slow)
+    world = new_world(16)
+
+    async def first() -> None:
+        session = await opened(world.machine("m"), BUSY)
+        for number in range(10):
+            await session.create(f"/a{number}", b"first")
+        assert begun.is_set()
+        for number in range(10):
+            await session.set(f"/a{number}", b"second")
+        await session.create("/behind")
+        assert not ended.is_set()
+        await session.store._snapshots.finish()
+        assert ended.is_set()
+
+    world.loop.run_until_complete(first())
+    ports = world.crash("m")
+
+    async def second() -> None:
+        session = await opened(ports)
+        assert session.store.report.snapshot_zxid > 0
+        assert [(await session.get(f"/a{number}"))[0] for number in range(10)] == [b"second"] * 10
+        assert await session.exists("/behind")
+
+    world.loop.run_until_complete(second())
 
 
 @pytest.mark.parametrize("operation", ["open", "append", "sync", "rename", "sync_directory", "remove", "truncate"])

@@ -10,10 +10,11 @@ from hypothesis import given
 from tests.searches import examples
 
 from ottla.coordination import Check, Create, Delete, SessionInfo, SetData
+from ottla.coordination import snapshot as snapshot_module
 from ottla.coordination.codec import decode_txn, encoding_txn
 from ottla.coordination.errors import CoordinationError, MultiFailed
 from ottla.coordination.paths import name_of, parent_of
-from ottla.coordination.snapshot import decode_snapshot, encode_snapshot
+from ottla.coordination.snapshot import TreeAsItIs, decode_snapshot, encode_snapshot
 from ottla.coordination.tree import SESSIONS_MAX, CloseSession, OpenSession, ZnodeTree
 from ottla.steps import at_once
 
@@ -164,6 +165,41 @@ def test_a_snapshot_goes_on_like_the_tree_it_was_taken_of(asked: list[tuple[int,
     apply_all(copy, asked[half:])
     copy.check_invariants()
     assert seen(copy) == seen(tree)
+
+
+@examples(200)
+@given(transactions, transactions, st.lists(st.sampled_from(["step", "change", "undo"]), max_size=80))
+def test_a_snapshot_is_of_its_moment_though_the_tree_changes_meanwhile(
+    first: list[tuple[int, list[Any]]], then: list[tuple[int, list[Any]]], turns: list[str]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(snapshot_module, "_ROWS_A_STEP", 1)
+        tree = fresh()
+        apply_all(tree, first)
+        expected, zxid = encode_snapshot(tree), tree.zxid
+        now = TreeAsItIs(tree)
+        steps, result, left = now.encoding(), None, iter([*then, (0, [CloseSession(OWNERS[1])])])
+        for turn in turns:
+            if turn == "step" and result is None:
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    result = end.value
+            elif turn != "step" and (asked := next(left, None)) is not None:
+                change(tree, *asked, undo=turn == "undo")
+        assert (result if result is not None else at_once(steps)) == expected
+        now.let_go()
+        assert tree.before_change is None
+        assert decode_snapshot(expected, zxid).zxid == zxid
+
+
+def change(tree: ZnodeTree, owner: int, ops: list[Any], *, undo: bool) -> None:
+    try:
+        outcome = tree.apply(owner, ops, tree.zxid + 1, 7)
+    except MultiFailed:
+        return
+    if undo:
+        tree.undo(outcome)
 
 
 def apply_all(tree: ZnodeTree, asked: list[tuple[int, list[Any]]]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ottla.coordination import Create
 from ottla.coordination.requests import ReadRequest, WriteRequest
+from ottla.coordination.sessions import STORE_SESSION
 from ottla.coordination.waiting import LONG_OPS, StoreRequest, WaitingRequests
 
 LONG = 10 * LONG_OPS
@@ -31,8 +32,12 @@ def read(session_id: int) -> ReadRequest:
 def queue(*requests: StoreRequest) -> WaitingRequests:
     waiting = WaitingRequests()
     for request in requests:
-        waiting.add(request)
+        add(waiting, request)
     return waiting
+
+
+def add(waiting: WaitingRequests, request: StoreRequest) -> None:
+    waiting.add(request, len(request.ops) if isinstance(request, WriteRequest) else 1)
 
 
 def taken(waiting: WaitingRequests) -> list[StoreRequest]:
@@ -44,7 +49,7 @@ def test_short_ones_are_served_as_they_came() -> None:
     waiting = queue(*requests[:20])
     first = [waiting.take() for _ in range(10)]
     for request in requests[20:]:
-        waiting.add(request)
+        add(waiting, request)
     assert first + taken(waiting) == requests
 
 
@@ -66,8 +71,27 @@ def test_a_long_one_waits_for_no_more_than_it_is_itself() -> None:
     waiting = queue(long)
     passed = 0
     while True:
-        waiting.add(read(2))
+        add(waiting, read(2))
         if waiting.take() is long:
             break
         passed += 1
     assert passed <= LONG
+
+
+def test_a_short_one_waits_for_one_long_one_however_many_there_are() -> None:
+    waiting = queue(*(write(session, LONG) for session in range(16)))
+    waiting.take()  # it is under way
+    short = read(20)
+    add(waiting, short)
+    assert waiting.first is short
+    assert len(taken(waiting)) == 16
+
+
+def test_ends_of_sessions_with_many_nodes_are_long_and_hold_up_no_new_session() -> None:
+    """What a request takes, its operations do not always say: the store counts."""
+    ends, opened = [write(STORE_SESSION) for _ in range(16)], write(STORE_SESSION)
+    waiting = WaitingRequests()
+    for end in ends:
+        waiting.add(end, LONG)
+    add(waiting, opened)
+    assert taken(waiting) == [opened, *ends]

@@ -7,13 +7,13 @@ load in milliseconds. docs/formats/coordination-journal.md has the layout.
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.coordination.interface import SessionInfo
 from ottla.coordination.paths import name_of, parent_of
 from ottla.coordination.tree import TreeNode, ZnodeTree
 from ottla.records.checksum import crc32c
-from ottla.steps import Steps, at_once
+from ottla.steps import Steps, at_once, taken
 
 SNAPSHOT_MAGIC: Final = b"OttlaZs1"
 #: Magic, CRC-32C of everything behind this field, zxid, sessions, nodes, bytes of names, bytes of data.
@@ -23,7 +23,9 @@ _SESSION: Final = struct.Struct(">QIB")
 #: Parent's row, characters of the name, bytes of data, czxid, mzxid, pzxid, ctime, mtime, version, children ever
 #: created, ephemeral owner.
 _ROW: Final = struct.Struct(">IIIQQQqqIIQ")
-
+_PARENT: Final = struct.Struct(">I")
+#: The rest of it.
+_ROW_OF_NODE: Final = struct.Struct(">IIQQQqqIIQ")
 
 #: Each takes two microseconds or three.
 _ROWS_A_STEP: Final = 32
@@ -33,58 +35,92 @@ class SnapshotFault(Exception):
     """These bytes are not a snapshot."""
 
 
-def encode_snapshot(tree: ZnodeTree) -> bytes:
-    return at_once(encoding_snapshot(tree))
+class _NodeThen(NamedTuple):
+    """A node as it was before it changed."""
+
+    row: bytes
+    data: bytes
+    has_children: bool
 
 
-def encoding_snapshot(tree: ZnodeTree) -> Steps[bytes]:
-    """The same in steps, between which nobody may write to the tree."""
-    rows: list[bytes] = []
-    names: list[str] = []
-    data: list[bytes] = []
-    row_of: dict[str, int] = {}
-    # Parents are in front of their children: a node is made behind its parent, which cannot go before it.
-    for path, node in tree.nodes.items():
-        name = "" if path == "/" else name_of(path)
-        parent = 0 if path == "/" else row_of[parent_of(path)]
-        if node.children:
-            row_of[path] = len(rows)
-        rows.append(
-            _ROW.pack(
-                parent,
-                len(name),
-                len(node.data),
-                node.czxid,
-                node.mzxid,
-                node.pzxid,
-                node.ctime_ms,
-                node.mtime_ms,
-                node.version,
-                node.created_children,
-                node.ephemeral_owner,
-            )
-        )
-        names.append(name)
-        data.append(node.data)
-        if len(rows) % _ROWS_A_STEP == 0:
+class TreeAsItIs:
+    """The tree as it is when this is made, to be encoded while it changes: what changes is kept as it was."""
+
+    def __init__(self, tree: ZnodeTree) -> None:
+        self.zxid = tree.zxid
+        self._tree = tree
+        #: Parents are in front of their children: a node is made behind its parent, which cannot go before it. A
+        #: millisecond for two hundred thousand.
+        self._paths = list(tree.nodes)
+        self._sessions = list(tree.sessions.values())
+        self._changed: dict[str, _NodeThen] = {}
+        assert tree.before_change is None, "one at a time"
+        tree.before_change = self._keep
+
+    def _keep(self, path: str, node: TreeNode) -> None:
+        # One that was not there yet is never looked for, nor is one that has been encoded.
+        if path not in self._changed:
+            self._changed[path] = _node_then(path, node)
+
+    def let_go(self) -> None:
+        """The tree's changes concern nobody any more."""
+        self._tree.before_change = None
+
+    def encoding(self) -> Steps[bytes]:
+        nodes = self._tree.nodes
+        rows, names, data = bytearray(), bytearray(), bytearray()
+        row_of: dict[str, int] = {}
+        count = 0
+        for some in taken(self._paths, _ROWS_A_STEP):
+            for path in some:
+                then = self._changed.pop(path, None) or _node_then(path, nodes[path])
+                if then.has_children:
+                    row_of[path] = count
+                rows += _PARENT.pack(0 if path == "/" else row_of[parent_of(path)])
+                rows += then.row
+                names += _name(path).encode()
+                data += then.data
+                count += 1
             yield
-    sessions = b"".join(
-        _SESSION.pack(session.id, session.timeout_ms, len(session.password)) + session.password
-        for _, session in sorted(tree.sessions.items())
+        sessions = b"".join(
+            _SESSION.pack(session.id, session.timeout_ms, len(session.password)) + session.password
+            for session in sorted(self._sessions)
+        )
+        header = _HEADER.pack(SNAPSHOT_MAGIC, 0, self.zxid, len(self._sessions), count, len(names), len(data))
+        # Each of these takes a millisecond or some for a hundred thousand nodes.
+        body = b"".join((header[_CHECKSUM_END:], sessions, rows, names, data))
+        yield
+        checksum = crc32c(body).to_bytes(4, "big")
+        yield
+        return b"".join((SNAPSHOT_MAGIC, checksum, body))
+
+
+def _name(path: str) -> str:
+    return "" if path == "/" else name_of(path)
+
+
+def _node_then(path: str, node: TreeNode) -> _NodeThen:
+    row = _ROW_OF_NODE.pack(
+        len(_name(path)),
+        len(node.data),
+        node.czxid,
+        node.mzxid,
+        node.pzxid,
+        node.ctime_ms,
+        node.mtime_ms,
+        node.version,
+        node.created_children,
+        node.ephemeral_owner,
     )
-    # Each piece takes a millisecond or some for a hundred thousand nodes.
-    all_rows = b"".join(rows)
-    yield
-    all_names = "".join(names).encode()
-    yield
-    all_data = b"".join(data)
-    yield
-    header = _HEADER.pack(SNAPSHOT_MAGIC, 0, tree.zxid, len(tree.sessions), len(rows), len(all_names), len(all_data))
-    body = b"".join((header[_CHECKSUM_END:], sessions, all_rows, all_names, all_data))
-    yield
-    checksum = crc32c(body).to_bytes(4, "big")
-    yield
-    return b"".join((SNAPSHOT_MAGIC, checksum, body))
+    return _NodeThen(row, node.data, bool(node.children))
+
+
+def encode_snapshot(tree: ZnodeTree) -> bytes:
+    now = TreeAsItIs(tree)
+    try:
+        return at_once(now.encoding())
+    finally:
+        now.let_go()
 
 
 def decode_snapshot(buffer: bytes, expected_zxid: int) -> ZnodeTree:

@@ -8,17 +8,24 @@ from functools import partial
 from ottla import logs
 from ottla.coordination.journal import JournalFile
 from ottla.coordination.loading import journal_name, prune, snapshot_name
+from ottla.coordination.snapshot import TreeAsItIs
+from ottla.coordination.tree import ZnodeTree
+from ottla.ports.clock import Clock
 from ottla.ports.disk import Disk
 from ottla.ports.whole_files import write_atomically
 from ottla.ports.workers import Workers
+from ottla.steps import in_turns
 
 _log = logs.logger("coordination")
 
 
 class Snapshotting:
-    def __init__(self, disk: Disk, workers: Workers, directory: str, *, every_txns: int, every_bytes: int) -> None:
+    def __init__(
+        self, disk: Disk, workers: Workers, clock: Clock, directory: str, *, every_txns: int, every_bytes: int
+    ) -> None:
         self._disk = disk
         self._workers = workers
+        self._clock = clock
         self._directory = directory
         self._every_txns = every_txns
         self._every_bytes = every_bytes
@@ -58,10 +65,17 @@ class Snapshotting:
         except OSError:
             self._given_up = True
 
-    def start(self, zxid: int, content: bytes) -> None:
-        """Writes the snapshot while the store goes on."""
-        self._running = asyncio.get_running_loop().create_task(self.write(zxid, content))
+    def start(self, tree: ZnodeTree) -> None:
+        """Writes a snapshot of the tree as it is now, while the store goes on."""
+        self._running = asyncio.get_running_loop().create_task(self._encode_and_write(TreeAsItIs(tree)))
         self._running.add_done_callback(self._done)
+
+    async def _encode_and_write(self, tree: TreeAsItIs) -> None:
+        try:
+            content = await in_turns(tree.encoding(), self._clock.monotonic_ms)
+        finally:
+            tree.let_go()
+        await self.write(tree.zxid, content)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running = None

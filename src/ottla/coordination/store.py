@@ -44,7 +44,7 @@ from ottla.coordination.loading import (
 )
 from ottla.coordination.requests import Answer, ReadRequest, WriteRequest, fail_answer, size_of
 from ottla.coordination.sessions import STORE_SESSION, Sessions
-from ottla.coordination.snapshot import encode_snapshot, encoding_snapshot
+from ottla.coordination.snapshot import encode_snapshot
 from ottla.coordination.snapshotting import Snapshotting
 from ottla.coordination.tree import AppliedTransaction, CloseSession, TreeOp, ZnodeTree
 from ottla.coordination.waiting import WaitingRequests
@@ -53,7 +53,7 @@ from ottla.ports.clock import Clock
 from ottla.ports.disk import Disk, Lock
 from ottla.ports.entropy import Entropy
 from ottla.ports.workers import Workers
-from ottla.steps import TURN_MS, Steps, in_turns, pieces
+from ottla.steps import TURN_MS, Steps, emptied, in_turns, pieces
 
 #: Requests that wait. Far more than one broker has under way; beyond it writes are refused and reads fail.
 QUEUE_MAX: Final = 20_000
@@ -103,6 +103,7 @@ class TreeStore:
         self._snapshots = Snapshotting(
             disk,
             workers,
+            clock,
             directory,
             every_txns=self._options.snapshot_txns,
             every_bytes=self._options.snapshot_bytes,
@@ -257,7 +258,7 @@ class TreeStore:
     def _enqueue(self, request: WriteRequest | ReadRequest) -> None:
         if len(self._queue) >= QUEUE_MAX:
             raise WriteRefused(f"{QUEUE_MAX} requests wait for the disk already")
-        self._queue.add(request)
+        self._queue.add(request, self._op_count(request) if isinstance(request, WriteRequest) else 1)
         if self._pump is None:
             self._pump = asyncio.get_running_loop().create_task(self._serve())
 
@@ -406,6 +407,10 @@ class TreeStore:
                 self.answered_zxid = write.zxid
                 if not write.answer.done():
                     write.answer.set_result(outcome.results)
+                # It can no more be taken back: what that would need is let go in steps, and not with the request.
+                write.outcome = None
+                yield from emptied(outcome.reverts)
+                yield from emptied(outcome.changes)
             else:
                 assert outcome is not None
                 fail_answer(write.answer, outcome)
@@ -426,11 +431,10 @@ class TreeStore:
         journal, zxid = self.journaling.file, self._tree.zxid
         if journal is None or self._over or self.is_behind or not self._snapshots.due(zxid, journal):
             return
-        content = await in_turns(encoding_snapshot(self._tree), self._clock.monotonic_ms)
         if following := await self._snapshots.next_journal(zxid):
             self.journaling.file = following
             journal.close()
-            self._snapshots.start(zxid, content)
+            self._snapshots.start(self._tree)
 
 
 def _call_watch(watch: Watch, event: WatchEvent) -> None:

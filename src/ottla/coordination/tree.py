@@ -122,6 +122,8 @@ class ZnodeTree:
         self.ephemerals: dict[int, dict[str, None]] = {}
         #: Of the last transaction applied; rises with each.
         self.zxid = 0
+        #: Called with a node and its path before a transaction changes or deletes it.
+        self.before_change: Callable[[str, TreeNode], None] | None = None
 
     # Reading.
 
@@ -236,6 +238,10 @@ class _Transaction:
             self._open_session(op.session)
         return None
 
+    def _changes(self, path: str, node: TreeNode) -> None:
+        if self.tree.before_change is not None:
+            self.tree.before_change(path, node)
+
     def _matching(self, path: str, version: int) -> TreeNode:
         node = self.tree.node(path)
         if version not in (ANY_VERSION, node.version):
@@ -263,6 +269,7 @@ class _Transaction:
         if owner and owner not in tree.sessions:
             raise SessionExpired(f"session {owner:#x} is over")
 
+        self._changes(parent_path, parent)
         node = TreeNode(op.data, self.zxid, self.now_ms, owner)
         name = name_of(path)
         pzxid = parent.pzxid
@@ -292,6 +299,7 @@ class _Transaction:
     def _set(self, op: SetData) -> Stat:
         check_data(op.path, op.data)
         node = self._matching(op.path, op.version)
+        self._changes(op.path, node)
         before = (node.data, node.version, node.mzxid, node.mtime_ms)
         node.data = op.data
         # 32 bits on the wire: after the highest number it starts again, as in ZooKeeper, without passing -1.
@@ -316,9 +324,11 @@ class _Transaction:
 
     def _delete(self, path: str) -> None:
         tree = self.tree
-        node = tree.nodes.pop(path)
         parent_path, name = parent_of(path), name_of(path)
-        parent = tree.nodes[parent_path]
+        node, parent = tree.nodes[path], tree.nodes[parent_path]
+        self._changes(path, node)
+        self._changes(parent_path, parent)
+        del tree.nodes[path]
         assert parent.children is not None
         parent.children.remove(name)
         pzxid = parent.pzxid

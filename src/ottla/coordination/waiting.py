@@ -1,17 +1,21 @@
 """What waits in the store's queue, and whose turn it is.
 
-Requests are served as they came, but that long ones let others go first. A request has the number of the work that was
-done when it came, and a long one as many more as it has operations: so it waits for as much work of others as it is
-itself, however many of its kind are before it, and no longer. A session's own requests stay in their order.
+Requests are served as they came, but that long ones stand in a line of their own and let others go first: before each
+of them go as many short requests as it has operations, and not more. So a short one waits for one of them at most,
+however many there are, and a long one for about as much work of others as it is itself. Of long ones the shorter is
+first, and none waits for ever: each has the number of operations of long ones that were done when it came, and its own
+on top. A session's own requests stay in their order; those of the store's session are of many, and have none.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from heapq import heappop, heappush
 from itertools import count
 from typing import Final
 
 from ottla.coordination.requests import ReadRequest, WriteRequest
+from ottla.coordination.sessions import STORE_SESSION
 
 #: Operations from which on a write is long. A broker's own have some; a topic of ten thousand partitions is made by
 #: several of thousands.
@@ -22,32 +26,50 @@ StoreRequest = ReadRequest | WriteRequest
 
 class WaitingRequests:
     def __init__(self) -> None:
-        #: (its number, how many came before it, the request), a heap.
-        self._heap: list[tuple[int, int, StoreRequest]] = []
+        self._short: deque[StoreRequest] = deque()
+        #: (its number, how many came before it, its operations, the request), a heap.
+        self._long: list[tuple[int, int, int, StoreRequest]] = []
         self._came = count()
-        #: Requests that were taken; or more, where a long one was.
+        #: The highest number that had its turn.
         self._work = 0
-        #: The number of each session's last long request, while that waits: what comes behind has no lower one.
-        self._long: dict[int, int] = {}
+        #: Short requests that went before the long one that is first.
+        self._let_go = 0
+        #: The number of each session's last request in the long line: what comes behind stands in that line too, and
+        #: has no lower one.
+        self._numbers: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._short) + len(self._long)
 
-    def add(self, request: StoreRequest) -> None:
-        number = max(self._work, self._long.get(request.session_id, 0))
-        if isinstance(request, WriteRequest) and len(request.ops) > LONG_OPS:
-            number += len(request.ops)
-            self._long[request.session_id] = number
-        heappush(self._heap, (number, next(self._came), request))
+    def add(self, request: StoreRequest, ops: int = 1) -> None:
+        """A request that is so many operations."""
+        behind = self._numbers.get(request.session_id)
+        if behind is None and ops <= LONG_OPS:
+            self._short.append(request)
+            return
+        number = max(self._work, behind or 0) + ops
+        if request.session_id != STORE_SESSION:
+            self._numbers[request.session_id] = number
+        heappush(self._long, (number, next(self._came), ops, request))
 
     @property
     def first(self) -> StoreRequest | None:
-        return self._heap[0][2] if self._heap else None
+        if self._is_turn_of_long:
+            return self._long[0][3]
+        return self._short[0] if self._short else None
+
+    @property
+    def _is_turn_of_long(self) -> bool:
+        return bool(self._long) and (not self._short or self._let_go >= self._long[0][2])
 
     def take(self) -> StoreRequest:
         """The first one."""
-        number, _, request = heappop(self._heap)
-        self._work = max(self._work + 1, number)
-        if self._long.get(request.session_id) == number:
-            del self._long[request.session_id]
+        if not self._is_turn_of_long:
+            self._let_go += bool(self._long)
+            return self._short.popleft()
+        number, _, _, request = heappop(self._long)
+        self._work = max(self._work, number)
+        self._let_go = 0
+        if self._numbers.get(request.session_id) == number:
+            del self._numbers[request.session_id]
         return request

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from typing import Any
 
 import pytest
 from tests.coordination.served.simulated import SimulatedClient, SimulatedTree
 
 from ottla.coordination.interface import WatchEvent
+from ottla.coordination.requests import WriteRequest
 from ottla.coordination.served import limits
 from ottla.coordination.served import requests as requests_module
 from ottla.coordination.served import rounds as rounds_module
@@ -15,6 +18,8 @@ from ottla.coordination.served.connection import Connection
 from ottla.coordination.served.long_frames import LONG_ANSWER
 from ottla.coordination.served.long_work import LongWork
 from ottla.coordination.served.reads import READS, get_data
+from ottla.coordination.served.tickets import MultiTicket
+from ottla.coordination.tree import AppliedTransaction
 from ottla.coordination.zookeeper.codes import OpCode
 from ottla.coordination.zookeeper.messages import (
     CreateRequest,
@@ -256,5 +261,62 @@ def test_who_was_passed_over_is_first_in_the_next_round(
         while len(served) < 3 * len(connections):
             simulated.server._rounds.run([(each, READABLE) for each in connections])
         assert served[: 3 * len(connections)] == 3 * connections
+
+    simulated.run(run())
+
+
+def many_in_one(number: int) -> MultiRequest:
+    return MultiRequest([MultiOp(OpCode.CREATE, CreateRequest(f"/{number}-{each:0100}", b"")) for each in range(5_000)])
+
+
+def test_of_the_longest_multis_one_is_under_way(simulated: SimulatedTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read, done and not yet answered they are a hundred times the bytes that came."""
+    under_way: set[int] = set()
+    most = 0
+    init, let_go = MultiTicket.__init__, MultiTicket._let_go
+
+    def began(self: MultiTicket, *args: Any) -> None:
+        nonlocal most
+        init(self, *args)
+        under_way.add(id(self))
+        most = max(most, len(under_way))
+
+    def ended(self: MultiTicket) -> None:
+        under_way.remove(id(self))
+        let_go(self)
+
+    async def run() -> None:
+        await simulated.start()
+        clients = [await SimulatedClient.greeted(simulated, 60_000) for _ in range(5)]
+        other = await SimulatedClient.greeted(simulated, 60_000)
+        monkeypatch.setattr(MultiTicket, "__init__", began)
+        monkeypatch.setattr(MultiTicket, "_let_go", ended)
+        asked = [client.send(OpCode.MULTI, many_in_one(number)) for number, client in enumerate(clients)]
+        assert await other.call(OpCode.EXISTS, NodeRequest("/", watch=False))
+        for client, number in zip(clients, asked, strict=True):
+            await client.until(lambda client=client, number=number: client.answer(number) is not None)
+        rounds = simulated.server._serving.rounds
+        assert (rounds.waiting, rounds._waiting_bytes) == (0, 0)
+
+    simulated.run(run())
+    assert most == 1
+
+
+def test_what_a_multi_was_made_of_is_gone_when_it_is_answered(simulated: SimulatedTree) -> None:
+    """Without the collector of garbage, which the tree's process keeps from what long work holds."""
+
+    async def run() -> None:
+        await simulated.start()
+        client = await SimulatedClient.greeted(simulated, 60_000)
+        gc.collect()
+        gc.disable()
+        try:
+            await client.call(OpCode.MULTI, many_in_one(1))
+            await client.call(OpCode.CREATE, CreateRequest("/behind", b""))
+            left = [each for each in gc.get_objects() if isinstance(each, AppliedTransaction | WriteRequest)]
+            assert sum(len(each.ops) for each in left if isinstance(each, WriteRequest)) <= 1
+            assert not [each for each in left if isinstance(each, AppliedTransaction)]
+        finally:
+            gc.enable()
 
     simulated.run(run())

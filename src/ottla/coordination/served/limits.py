@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ottla.coordination.interface import REQUEST_BYTES_MAX
+from ottla.coordination.zookeeper.codes import OpCode
 
 #: A client's time-out is brought between these: ZooKeeper's `minSessionTimeout` and `maxSessionTimeout`, which are two
 #: and twenty ticks of two seconds there. Brokers on one host want 1.5 s.
@@ -22,6 +23,9 @@ PIPELINED_MAX: Final = 1_000
 CROWDED: Final = 1_000
 #: The same for bytes, of requests and of names in answers that are being made. Objects take several times as much.
 CROWDED_BYTES: Final = 16 * 1024 * 1024
+#: An operation of a multi is some 60 bytes of a frame, and some kilobytes once it is read, done, revocable and
+#: answered. So one multi of ten thousand is under way, or as many as have half a megabyte.
+MULTI_WEIGHT: Final = 32
 #: Fewer than the store's queue holds, so that no request is refused for want of a place.
 WAITING_MAX: Final = 16_000
 #: About what a node's name takes in an answer that is being made.
@@ -38,6 +42,11 @@ WATCHES_ALL_MAX: Final = 500_000
 WATCHED_CHARACTERS_MAX: Final = 64 * 1024 * 1024
 #: Longer than any path that a client means; a path is looked through in one piece.
 PATH_CHARACTERS_MAX: Final = 16 * 1024
+
+
+def weight_of(op: int, size: int) -> int:
+    """What a request of this size counts for while it waits."""
+    return size * MULTI_WEIGHT if op == OpCode.MULTI else size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from ottla.coordination.errors import (
 )
 from ottla.coordination.served.access import ACCEPTED_SCHEMES
 from ottla.coordination.served.connection import Connection
-from ottla.coordination.served.limits import NAME_BYTES
+from ottla.coordination.served.limits import NAME_BYTES, weight_of
 from ottla.coordination.served.long_frames import (
     LONG_ANSWER,
     LONG_FRAME_BYTES,
@@ -126,7 +126,7 @@ class Requests:
                 serve(fields)
             return
         connection.busy = True
-        self._serving.rounds.hold(connection, len(frame))
+        self._serving.rounds.hold(connection, len(frame), _weight(frame))
         self._serving.long_work.add(
             steps,
             partial(self._decoded, connection, frame, serve),
@@ -137,13 +137,13 @@ class Requests:
         connection.busy = False
         if not connection.closed:
             serve(fields)
-        self._serving.rounds.let_go(connection, len(frame))
+        self._serving.rounds.let_go(connection, len(frame), _weight(frame))
 
     def _not_decoded(self, connection: Connection, frame: bytes, fault: Exception) -> None:
         connection.busy = False
         if not connection.closed:
             self._undecoded(connection, frame, fault)
-        self._serving.rounds.let_go(connection, len(frame))
+        self._serving.rounds.let_go(connection, len(frame), _weight(frame))
 
     def _undecoded(self, connection: Connection, frame: bytes, fault: Exception) -> None:
         xid, op = decode_request_header(frame)
@@ -283,6 +283,10 @@ class _ReadInPieces:
 
 _OF_CHILDREN: Final = frozenset({OpCode.GET_CHILDREN, OpCode.GET_CHILDREN2})
 _WRITES: Final = frozenset({OpCode.CREATE, OpCode.CREATE2, OpCode.DELETE, OpCode.SET_DATA})
+
+
+def _weight(frame: bytes) -> int:
+    return weight_of(decode_request_header(frame).op, len(frame))
 
 
 def _nothing(_: ZnodeTree) -> None:

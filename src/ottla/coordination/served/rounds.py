@@ -102,15 +102,16 @@ class Rounds:
             self._woken.append(connection)
             self._schedule()
 
-    def hold(self, connection: Connection, size: int) -> None:
-        """A request of it waits."""
+    def hold(self, connection: Connection, size: int, weight: int) -> None:
+        """A request of so many bytes waits, and with its objects it takes as much as `weight` bytes of short ones."""
         self._waiting += 1
-        self._waiting_bytes += size
+        self._waiting_bytes += weight
         connection.hold(size)
 
-    def let_go(self, connection: Connection, size: int) -> None:
+    def let_go(self, connection: Connection, size: int, weight: int) -> None:
+        """It does so no more: with what `hold` was told of it."""
         self._waiting -= 1
-        self._waiting_bytes -= size
+        self._waiting_bytes -= weight
         connection.let_go(size)
         if connection.has_frame:
             self.woken(connection)

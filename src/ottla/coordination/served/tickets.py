@@ -22,6 +22,7 @@ from ottla.coordination.errors import (
 from ottla.coordination.interface import CreatedNode
 from ottla.coordination.requests import WriteRequest
 from ottla.coordination.served.connection import AnswerPlace, Connection
+from ottla.coordination.served.limits import weight_of
 from ottla.coordination.served.long_frames import LONG_ANSWER, LONG_FRAME_BYTES, answering_multi, writing_children
 from ottla.coordination.served.operations import MultiOps, UnreadableRequest
 from ottla.coordination.served.serving import Serving
@@ -38,7 +39,7 @@ Frame = bytes | Steps[bytes]
 class Ticket:
     """Of a read, or of anything that is refused."""
 
-    __slots__ = ("_began_ms", "_is_long", "_serving", "_size", "connection", "op", "xid")
+    __slots__ = ("_began_ms", "_is_long", "_serving", "_size", "_weight", "connection", "op", "xid")
 
     def __init__(
         self, serving: Serving, connection: Connection, xid: int, op: int, size: int, *, is_long: bool = False
@@ -52,7 +53,8 @@ class Ticket:
         self._is_long = is_long
         connection.busy = connection.busy or is_long
         self._began_ms = serving.clock.monotonic_ms()
-        serving.rounds.hold(connection, size)
+        self._weight = weight_of(op, size)
+        serving.rounds.hold(connection, size, self._weight)
 
     def done(self) -> bool:
         """Never before it is called: it holds its place, and a write is done whether its client waits or not."""
@@ -124,7 +126,7 @@ class Ticket:
     def _let_go(self) -> None:
         if self._is_long:
             self.connection.busy = False
-        self._serving.rounds.let_go(self.connection, self._size)
+        self._serving.rounds.let_go(self.connection, self._size, self._weight)
 
 
 class WriteTicket(Ticket):
@@ -136,12 +138,16 @@ class WriteTicket(Ticket):
         self, serving: Serving, connection: Connection, xid: int, op: int, size: int, *, is_long: bool = False
     ) -> None:
         super().__init__(serving, connection, xid, op, size, is_long=is_long)
-        #: As the store has it, from when it was handed over.
+        #: As the store has it, from when it was handed over until it is answered: it refers to this ticket.
         self.write: WriteRequest | None = None
 
     @property
     def zxid(self) -> int:
         return super().zxid if self.write is None else self.write.zxid
+
+    def _let_go(self) -> None:
+        self.write = None
+        super()._let_go()
 
     def answer(self, result: Any) -> Frame:
         (only,) = result
