@@ -7,6 +7,7 @@ import gc
 import struct
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -20,7 +21,8 @@ from tests.server.conftest import BrokerThread
 from tests.server.test_connections import asks
 
 from ottla.broker import garbage
-from ottla.client import Consumer, Producer, TopicPartition
+from ottla.client import Admin, Consumer, Producer, TopicPartition
+from ottla.client.admin.results import ConfigResource
 from ottla.handlers.calls.turns import Turns
 from ottla.steps import Steps, in_turns
 
@@ -112,6 +114,31 @@ def test_nothing_of_a_transaction_stands_in_a_circle(make_broker: Make, found: l
         running.look(lambda _: gc.collect())
         names = [type(each).__name__ for each in found if type(each).__module__.startswith(OURS)]
         assert names == []
+
+
+async def administrates(port: int) -> None:
+    """What a controller does for an operator: topics come, grow, change and go."""
+    async with Admin(bootstrap_servers=f"127.0.0.1:{port}") as admin:
+        for number in range(ROUNDS):
+            name, partition = f"t{number}", TopicPartition(f"t{number}", 0)
+            topic = ConfigResource.topic(name)
+            await admin.create_topic(name, partitions=2)
+            await admin.create_partitions({name: 3})
+            await admin.alter_configs({topic: {"retention.ms": "1000"}})
+            await admin.describe_configs([topic])
+            await admin.delete_records({partition: 0})
+            await admin.elect_leaders(partitions=[partition])
+            await admin.describe_log_dirs()
+            await admin.delete_topic(name)
+
+
+def test_no_change_of_a_controller_stands_in_a_circle(make_broker: Make, found: list[Any]) -> None:
+    with make_broker() as running:
+        asyncio.run(administrates(running.port))
+        running.look(lambda _: gc.collect())
+        times = Counter(type(each).__name__ for each in found if type(each).__module__.startswith("ottla."))
+        # What a start leaves once is no matter.
+        assert [name for name, count in times.items() if count >= ROUNDS] == []
 
 
 def test_nothing_is_looked_through_but_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:

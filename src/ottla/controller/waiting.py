@@ -28,7 +28,7 @@ class Work:
         self.refused: dict[str, Refusal] = {}
         #: What follows from it and is waited for as well.
         self.following: list[asyncio.Future[None] | Work] = []
-        self.when_ended: Callable[[], None] = lambda: None
+        #: Called at its end, once. They may hold this very work, which lets go of them then.
         self._behind: list[Callable[[], None]] = []
 
     @property
@@ -39,8 +39,8 @@ class Work:
         if not self._ended.done():
             self.fault = fault
             self._ended.set_result(None)
-            self.when_ended()
-            for call in self._behind:
+            behind, self._behind = self._behind, []
+            for call in behind:
                 call()
 
     def then(self, call: Callable[[], None]) -> None:
@@ -83,7 +83,7 @@ class UnderWay:
                 if table.get(name) is work:
                     del table[name]
 
-        work.when_ended = ended
+        work.then(ended)
 
     def of(self, topics: Iterable[str], *, makings: bool) -> Steps[Work | None]:
         """Work on one of them: its deletion, or with `makings` that it is made, too."""
