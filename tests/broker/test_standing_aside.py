@@ -13,9 +13,13 @@ from ottla.broker.standing_aside import LOOK_MS
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest
+from ottla.protocol.generated.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.records.record import Record, encode_batch
 from ottla.testing.sim.wire import Client
 
 T, ALONE = TopicPartition("t", 0), TopicPartition("alone", 0)
+#: As requests name kinds of resources.
+TOPIC = 2
 #: After it a broker that nobody is heard of has stood aside for long.
 LONG_S = 3 * SESSION_MS / 1000
 
@@ -46,6 +50,15 @@ async def fetched(cluster: SimulatedCluster, number: int) -> ErrorCode:
     request = FetchRequest(max_wait_ms=100, min_bytes=1, max_bytes=1 << 20, topics=[topic])
     answer = await asker(cluster, number).ask(request, 11)
     return ErrorCode(answer.responses[0].partitions[0].error_code)
+
+
+async def waited_for(cluster: SimulatedCluster, number: int, timeout_ms: int) -> ErrorCode:
+    """What a producer with acks=all is answered that gives the replicas so much time."""
+    batch = encode_batch([Record(0, cluster.brokers[number].ports.clock.wall_ms(), None, b"waits")])
+    data = [TopicProduceData(name=T.topic, partition_data=[PartitionProduceData(index=T.partition, records=batch)])]
+    wire = await asker(cluster, number).connected()
+    answer = await wire.send(ProduceRequest(acks=-1, timeout_ms=timeout_ms, topic_data=data), 9)
+    return ErrorCode(answer.responses[0].partition_responses[0].error_code)
 
 
 async def shown_leader(cluster: SimulatedCluster, number: int, topic: str = T.topic) -> int:
@@ -113,6 +126,60 @@ def test_a_leader_that_is_cut_off_sends_its_clients_elsewhere() -> None:
         assert not stands_aside(cluster, 1)
         assert await shown_leader(cluster, 1) == other
         assert await named_brokers(cluster, 1, T.topic) == [1, 2, 3]
+
+    cluster = three()
+    run(scenario(), cluster)
+
+
+def test_one_that_is_below_the_minimum_answers_who_waits_and_stands_aside() -> None:
+    """Two of three are in sync, three are asked for: the request would wait for its time, and its client asks another
+    broker. What was written stays with whoever leads next, below the watermark once there are enough again."""
+
+    async def scenario() -> None:
+        await begin(cluster)
+        await cluster.alter(1, TOPIC, T.topic, "min.insync.replicas", "3")
+        await until(lambda: cluster.broker(1).services.replicas.leaders[T].log.config.min_insync_replicas == 3)
+        cluster.brokers[3].kill()
+        # It is written while all three are members, and two have it when the third is taken out.
+        waiting = asyncio.ensure_future(waited_for(cluster, 1, 60_000))
+        await until(lambda: cluster.broker(1).services.replicas.leaders[T].isr.members == {1, 2})
+        assert await cluster.produce(1, T.topic) is ErrorCode.NOT_ENOUGH_REPLICAS
+        await asyncio.sleep(LONG_S)
+        leader = cluster.broker(1).services.replicas.leaders[T]
+        assert (leader.high_watermark, leader.log.end_offset) == (1, 2)
+        assert not waiting.done()
+
+        cut_off(cluster, 1)
+        assert await waiting is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert stands_aside(cluster, 1)
+        await until(lambda: cluster.leader(*T, 2) == 2)
+        new = cluster.broker(2).services.replicas.leaders[T]
+        assert (new.high_watermark, new.log.end_offset) == (1, 2)
+        assert await cluster.produce(2, T.topic) is ErrorCode.NOT_ENOUGH_REPLICAS
+
+        cluster.simulation.world.fabric.heal()
+        await cluster.brokers[3].started()
+        await until(lambda: new.high_watermark == 2)
+        assert await cluster.produce(2, T.topic) is ErrorCode.NONE
+
+    cluster = three()
+    run(scenario(), cluster)
+
+
+def test_the_last_member_below_the_minimum_is_led_on_and_its_waiter_times_out() -> None:
+    """Nobody else may lead: there is no other broker that its client could be sent to."""
+
+    async def scenario() -> None:
+        await begin(cluster)
+        for number in (2, 3):
+            cluster.brokers[number].kill()
+        waiting = asyncio.ensure_future(waited_for(cluster, 1, 60_000))
+        await until(lambda: cluster.broker(1).services.replicas.leaders[T].isr.members == {1})
+        cut_off(cluster, 1)
+        await asyncio.sleep(LONG_S)
+        assert not stands_aside(cluster, 1)
+        assert not waiting.done()
+        assert await waiting is ErrorCode.REQUEST_TIMED_OUT
 
     cluster = three()
     run(scenario(), cluster)

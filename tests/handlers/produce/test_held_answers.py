@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.handlers.followers import FIRST, SECOND, US, PlayedFollower, decide, look_at
+from tests.handlers.followers import FIRST, SECOND, US, PlayedFollower, decide, look_at, state_of
 from tests.handlers.frames import batch, produce, produce_request
 from tests.server.conftest import BrokerThread, Peer
 
 from ottla.handlers.produce.held import HeldProduces
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, TopicPartition
 from ottla.native import compiled_run
 from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.generated.produce import ProduceRequest, ProduceResponse
@@ -186,6 +186,45 @@ def test_a_set_that_falls_below_the_minimum_lets_a_request_time_out_or_go_on(bro
         assert decide(broker, topic, isr=(US, FIRST)) == NONE
         assert answer(peer)[0] == NONE
         assert look_at(broker, topic).high_watermark == 4
+
+
+def test_a_set_that_falls_below_the_minimum_as_the_watermark_passes_is_said(broker: BrokerThread) -> None:
+    """Between two rounds the followers have all of it, and the controller's smaller set is there as well: what waits is
+    looked at behind both. Its records are on enough replicas, and nobody knows for how long: as in Kafka."""
+    topic = replicated(broker, "t", min_insync_replicas="2")
+    with broker.connect() as parsed, broker.connect() as remembered:
+        for turn in range(3):
+            for number, peer in enumerate((parsed, remembered)):
+                # The second request of a connection is remembered, and held in a line; acks=1 has none of this.
+                send(peer, topic, b"x", acks=1 if turn == 2 and peer is parsed else -1)
+                until_end(broker, topic, 2 * turn + number + 1)
+            if turn == 2:
+                assert answer(parsed) == (NONE, 4)
+            if turn:
+                assert held(broker, topic) == 3 - turn
+            pass_and_shrink(broker, topic, 2 * turn + 2)
+            expected = (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1)
+            assert answer(remembered) == expected
+            if turn < 2:
+                assert answer(parsed) == expected
+            assert look_at(broker, topic).high_watermark == 2 * turn + 2
+            assert decide(broker, topic) == NONE
+    assert waiting(broker) == []
+
+
+def pass_and_shrink(running: BrokerThread, topic: str, end: int) -> None:
+    """Both followers ask for `end`, and a state says that this broker alone is in sync, in one round."""
+
+    def both(broker: Any) -> None:
+        replicas = broker.services.replicas
+        leader = replicas.leaders[TopicPartition(topic, 0)]
+        for follower in (FIRST, SECOND):
+            leader.follower_fetched(follower, end)
+        replicas.apply([state_of(leader, isr=(US,))], lambda _: leader.log.config)
+        replicas.waiters.changed(leader.tp)
+        broker.services.round.soon()
+
+    running.look(both)
 
 
 def test_a_client_that_goes_leaves_the_others_their_answers(broker: BrokerThread) -> None:

@@ -1,7 +1,7 @@
 """The data source with faults planted in it: whoever takes part in a micro-batch dies behind a step of it.
 
 The option `dies` names a folder, and a file in it is named after the micro-batch that it is for. Each of its lines is
-one death, who and where, and goes when that one has died:
+one death, who and where, and goes when that one has died; what stands in a later line waits for it:
 
     session effect N       the driver, its JVM and its workers, behind the N-th thing that it does to commit
     committer effect N     the process alone that commits, while the driver lives on
@@ -9,12 +9,15 @@ one death, who and where, and goes when that one has died:
     worker WHERE           the process that runs a task: `begin` and `detach` of its producer's, `rows` behind the first
                            of them, `told` when the driver is about to be told
     executor WHERE         the same, and with it the executor's JVM, which runs other tasks besides
+    copied                 nobody: the first task does not begin before another attempt at it runs as well
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,6 +33,9 @@ from ottla.spark.sink.task import TaskRows
 _perform, _outcome = BatchCommitter.perform, BatchCommitter._outcome
 _begin, _detach, _add = TransactionMethods.begin, TransactionMethods.detach, TaskRows.add
 _EXECUTOR = "CoarseGrainedExecutorBackend"
+#: In a plan: the first task waits for a copy of itself.
+COPIED = "copied"
+_LOOK_SECONDS = 0.05
 
 
 class Dies(Protocol):
@@ -45,11 +51,36 @@ class Plan:
 
     def taken(self, who: str, where: str) -> bool:
         """Whether this one dies here: of several that come to it at once one does."""
+        return self._took(f"{who} {where}")
+
+    def wait_for_a_copy(self) -> None:
+        """Of this task, where the plan says so. An executor that has died is there again after some time only, and a
+        task has a copy where another executor is idle: however long that takes.
+        """
+        if self._next() != [COPIED]:
+            return
+        with self._file.with_name(f".{self._file.name}").open("w") as first:
+            while self._next() == [COPIED]:
+                try:
+                    fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:  # by another attempt, which lives: its end lets go of it
+                    self._took(COPIED)
+                time.sleep(_LOOK_SECONDS)
+
+    def _next(self) -> list[str]:
+        """The line whose turn it is; none when all have had theirs."""
+        try:
+            return self._file.read_text().splitlines()[:1]
+        except FileNotFoundError:
+            return []
+
+    def _took(self, step: str) -> bool:
+        """Whether it was this line's turn, and this process has taken it."""
         try:
             steps = self._file.read_text().splitlines()
         except FileNotFoundError:
             return False
-        if not steps or steps[0] != f"{who} {where}":
+        if steps[:1] != [step]:
             return False
         mine = self._file.with_name(f"{self._file.name}.{os.getpid()}")
         try:
@@ -154,6 +185,8 @@ class DyingWriter:
         assert context is not None
         plan = Plan(self._folder, int(context.getLocalProperty("streaming.sql.batchId") or 0))
         plant_in_task(plan)
+        if context.partitionId() == 0:
+            plan.wait_for_a_copy()
         told = self._writer.write(iterator)
         plan.die("told")
         return told
