@@ -193,11 +193,13 @@ class Talk:
                 at = TopicPartition(TRANSACTION_TOPIC, partition, 0)
                 _, end = reader.get_watermark_offsets(at, timeout=SECONDS_MAX)
                 reader.assign([at])
-                while reader.position([at])[0].offset < end:
+                position = 0  # of a partition without records the reader knows none
+                while position < end:
                     message = reader.poll(SECONDS_MAX)
                     assert message is not None
                     assert message.error() is None, message.error()
                     self._write_record(message.key(), message.value())
+                    position = message.offset() + 1
         finally:
             reader.close()
 
