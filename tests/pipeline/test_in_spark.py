@@ -75,7 +75,9 @@ def test_bronze_silver_gold_and_a_topic(pipeline: Pipeline) -> None:
     assert letters[None]["ottla.dlq.reason"] == "the value is null"
 
     with Admin(bootstrap_servers=pipeline.broker.bootstrap) as admin:
-        assert sum(one.offset for one in admin.list_group_offsets("shop.raw").values()) == 6
+        # The group has read other tests' topics of this broker too.
+        committed = admin.list_group_offsets("shop.raw").items()
+        assert sum(one.offset for tp, one in committed if tp.topic == pipeline.topic) == 6
 
     # A second run reads what is new, and changes what it touches.
     pipeline.send({"id": 5, "customer": "a", "amount": 5})
