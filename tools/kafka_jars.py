@@ -2,8 +2,8 @@
 
 They are a peer in the benchmarks and an oracle in the tests: the broker, its command line tools and its client.
 ``OTTLA_KAFKA_JARS``, ``OTTLA_KAFKA_STREAMS_JARS``, ``OTTLA_KAFKA_CONNECT_JARS``, ``OTTLA_KAFKA39_JARS``,
-``OTTLA_KAFKA39_BROKER_JARS`` and ``OTTLA_SPARK_CONNECTOR_JARS`` name folders to use (and to fill, when they are empty)
-instead.
+``OTTLA_KAFKA39_BROKER_JARS``, ``OTTLA_KAFKA28_BROKER_JARS`` and ``OTTLA_SPARK_CONNECTOR_JARS`` name folders to use (and
+to fill, when they are empty) instead.
 
     python -m tools.kafka_jars             # prints the folder of Kafka 4.3
     python -m tools.kafka_jars --clients39 # prints the folder of the 3.9 client, which still speaks ZooKeeper mode
@@ -81,6 +81,13 @@ BROKER_39 = JarSet(
     variable="OTTLA_KAFKA39_BROKER_JARS",
     artifacts=("org.apache.kafka:kafka_2.13:3.9.0",),
     witness="zookeeper-3.8.4.jar",
+)
+#: The last Kafka whose tools write into ZooKeeper by themselves (`--zookeeper`).
+BROKER_28 = JarSet(
+    folder_name="kafka-2.8.2",
+    variable="OTTLA_KAFKA28_BROKER_JARS",
+    artifacts=("org.apache.kafka:kafka_2.13:2.8.2",),
+    witness="kafka_2.13-2.8.2.jar",
 )
 
 #: Spark's own Kafka source for the JVM. No newer one could be had; it reads batches in PySpark 4.3 too.

@@ -72,9 +72,13 @@ class EnsembleBrokers:
     def bootstrap(self) -> str:
         return ",".join(f"{HOST}:{port}" for port in self._ports.values())
 
-    def start(self) -> None:
+    def start(self, first: int | None = None) -> None:
+        """`first`: which becomes the controller."""
+        if first is not None:
+            self.brokers[first].start(SECONDS_MAX)
         for broker in self.brokers.values():
-            broker.launch()
+            if not broker.running:
+                broker.launch()
         for broker in self.brokers.values():
             broker.wait_until_answering(time.monotonic() + SECONDS_MAX)
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})

@@ -1,4 +1,4 @@
-"""An fsync that fails, in real processes: its broker leaves at once, others lead, and nothing acknowledged is lost."""
+"""An fsync that fails, in real processes: at a leader, at a follower, at the tree. Nothing acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 import ottla.testing
 from ottla.client.admin.results import NewTopic
+from ottla.client.errors import KafkaError, TopicAlreadyExists
 from ottla.client.sync import Admin, Consumer, Producer
 from ottla.testing.histories import ClientHistory
 from ottla.testing.processes import Cluster
@@ -74,6 +75,15 @@ def read_all(cluster: Cluster) -> Iterator[tuple[int, str]]:
                 yield record.offset, record.value.decode()
 
 
+def followed(cluster: Cluster) -> tuple[int, int, int]:
+    """A topic that the second broker leads."""
+    first, second, third = cluster.addresses
+    with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+        admin.create_topics([NewTopic(TOPIC, assignments={0: [second, first, third]})])
+    cluster.until_heard(TOPIC)
+    return first, second, third
+
+
 @pytest.mark.slow
 def test_a_leader_whose_sync_fails_acknowledges_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = tmp_path / "cluster"
@@ -83,10 +93,7 @@ def test_a_leader_whose_sync_fails_acknowledges_nothing_more(tmp_path: Path, mon
     history = ClientHistory()
     properties = {"log.flush.interval.messages": "1"}
     with ottla.testing.cluster(3, data=data, properties=properties) as cluster:
-        first, second, third = cluster.addresses
-        with Admin(bootstrap_servers=cluster.bootstrap) as admin:
-            admin.create_topics([NewTopic(TOPIC, assignments={0: [second, first, third]})])
-        cluster.until_heard(TOPIC)
+        _, second, _ = followed(cluster)
         with Load(cluster, history) as load:
             load.until_more(20)
             assert cluster.leader(TOPIC) == second
@@ -102,3 +109,79 @@ def test_a_leader_whose_sync_fails_acknowledges_nothing_more(tmp_path: Path, mon
         history.ended(PARTITION, list(read_all(cluster)))
     assert not history.faults()
     assert history.acknowledged_count == history.sent_count >= 90
+
+
+@pytest.mark.slow
+def test_a_follower_whose_sync_fails_vouches_for_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It leaves the in-sync replicas with its broker, whom the others go on without."""
+    data = tmp_path / "cluster"
+    data.mkdir()
+    marker = failing_syncs(tmp_path, monkeypatch, data / "data-3")
+    history = ClientHistory()
+    properties = {"log.flush.interval.messages": "1", "min.insync.replicas": "2"}
+    with ottla.testing.cluster(3, data=data, properties=properties) as cluster:
+        first, second, third = followed(cluster)
+        with Load(cluster, history) as load:
+            load.until_more(20)
+            marker.touch()
+            cluster.until(lambda: set(cluster.isrs(TOPIC)[0]) == {first, second})
+            load.until_more(50)
+            assert cluster.leader(TOPIC) == second
+            assert any("directory" in line and "offline" in line for line in cluster.log if f"broker {third}" in line)
+            marker.unlink()
+            cluster.until(lambda: len(cluster.isrs(TOPIC)[0]) == 3)
+            load.until_more(20)
+        assert load.fault is None
+        # What it has, it has: it alone is asked.
+        cluster.kill(first)
+        cluster.kill(second)
+        history.ended(PARTITION, list(read_all(cluster)))
+    assert not history.faults()
+    assert history.acknowledged_count == history.sent_count >= 90
+
+
+@pytest.mark.slow
+def test_a_tree_whose_sync_fails_acknowledges_no_change_and_stops_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process ends, and is started again until its disk works: leaders lead meanwhile."""
+    data = tmp_path / "cluster"
+    data.mkdir()
+    marker = failing_syncs(tmp_path, monkeypatch, data / "data.coordination")
+    history = ClientHistory()
+    with ottla.testing.cluster(3, data=data) as cluster:
+        _, second, _ = followed(cluster)
+        made = {TOPIC}
+        with (
+            Load(cluster, history) as load,
+            Admin(bootstrap_servers=cluster.bootstrap, request_timeout_ms=3_000) as admin,
+        ):
+            load.until_more(20)
+            marker.touch()
+            with pytest.raises(KafkaError):
+                admin.create_topics([NewTopic("refused", 1)], timeout_ms=2_000)
+            load.until_more(100)
+            assert cluster.leader(TOPIC) == second
+            marker.unlink()
+
+            def is_made() -> bool:
+                try:
+                    admin.create_topics([NewTopic("later", 1)], timeout_ms=2_000)
+                except TopicAlreadyExists:
+                    return True  # an answer was lost
+                except KafkaError:
+                    return False
+                return True
+
+            cluster.until(is_made)
+            made.add("later")
+            load.until_more(20)
+        assert load.fault is None
+        history.ended(PARTITION, list(read_all(cluster)))
+        # What was acknowledged is there after another life of all of them.
+        cluster.kill_all()
+        cluster.start()
+        with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+            cluster.until(lambda: made <= set(admin.list_topics()))
+    assert not history.faults()
+    assert history.acknowledged_count == history.sent_count

@@ -1,7 +1,10 @@
-"""A disk that is full at one follower alone, or at the tree alone: small file systems in memory, where that may be."""
+"""A disk that is full at one follower alone, at the leader alone, or at the tree alone.
+
+They are small file systems in memory, where that may be."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -48,6 +51,11 @@ def produce(cluster: Cluster, count: int) -> None:
             delivery.result(SECONDS_MAX)
 
 
+def room(folder: Path) -> int:
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
 def fill(path: Path) -> None:
     with path.open("wb", buffering=0) as file, suppress(OSError):
         while file.write(bytes(512)):
@@ -67,6 +75,25 @@ def test_a_follower_whose_disk_is_full_leaves_and_comes_back_with_room(tmp_path:
         mount(tmp_path / "data-2", "256m")
         cluster.until(lambda: len(cluster.isrs(TOPIC)[0]) == 3)
         produce(cluster, 20)
+
+
+@pytest.mark.slow  # one broker alone, in memory and as a process: `tests/testing/sim/test_disk_full.py`
+def test_a_leader_whose_disk_is_full_refuses_and_goes_on_with_room(tmp_path: Path, mount: Mount) -> None:
+    """Its followers have room. It is the leader all the while, as one that is alone would be."""
+    mount(tmp_path / "data-2", "16m")
+    with ottla.testing.cluster(3, data=tmp_path) as cluster:
+        first, second, third = cluster.addresses
+        with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+            admin.create_topics([NewTopic(TOPIC, assignments={0: [second, first, third]})])
+        cluster.until_heard(TOPIC)
+        with Producer(bootstrap_servers=cluster.bootstrap, acks="all", delivery_timeout_ms=120_000) as producer:
+            sent = [producer.send(TOPIC, b"%d" % number + RECORD) for number in range(500)]
+            cluster.until(lambda: room(tmp_path / "data-2") < 2 * len(RECORD))
+            assert not all(delivery.done() for delivery in sent)
+            mount(tmp_path / "data-2", "256m")
+            offsets = [delivery.result(120).offset for delivery in sent]
+        assert offsets == list(range(500))
+        cluster.until(lambda: len(cluster.isrs(TOPIC)[0]) == 3)
 
 
 def test_a_tree_whose_disk_is_full_stops_changes_and_no_records(tmp_path: Path, mount: Mount) -> None:
