@@ -135,13 +135,42 @@ def test_a_note_that_says_nothing_to_us_is_passed_over_and_the_next_is_read(scen
     async def work(scene: Scene) -> None:
         await scene.settings.begin()
         scene.topic("t")
-        for data in (b"", b"{", b'{"version":2}', b'{"version":1,"entity_type":"topics","entity_name":"t"}'):
+        for data in (b"", b"{", b'{"version":2}', b'{"version":1}', b'{"version":1,"entity_type":"topics"}'):
             await scene.note(data)
         for entity in ("users/alice", "clients/c", "ips/1.2.3.4", "topics/../../x", "brokers/x", "nothing"):
             await scene.note(encode_config_change(entity))
         await scene.tree.create("/config/changes/by-hand")
         await scene.put("topics/t", retention_ms="6")
         assert scene.cache.topic_config("t") == {"retention.ms": "6"}
+
+    run(scene, work)
+
+
+def test_a_note_of_kafka_0_9_is_read(scene: Scene) -> None:
+    async def work(scene: Scene) -> None:
+        await scene.settings.begin()
+        scene.topic("t")
+        await scene.tree.create("/config/topics/t", encode_config({"retention.ms": "6"}))
+        await scene.note(b'{"version":1,"entity_type":"topics","entity_name":"t"}')
+        assert scene.cache.topic_config("t") == {"retention.ms": "6"}
+
+    run(scene, work)
+
+
+@pytest.mark.parametrize("entity", ["clients/slow", "users/alice", "users/alice/clients/slow", "ips/10.0.0.1"])
+def test_quotas_and_passwords_are_left_alone_and_said(scene: Scene, entity: str, log_lines: list[str]) -> None:
+    """Who sets one by Kafka's tools would take it for one that holds."""
+    words = f"quotas and passwords in the tree have no effect path=/config/{entity.partition('/')[0]}"
+
+    async def work(scene: Scene) -> None:
+        await scene.settings.begin()
+        scene.learned.clear()
+        *above, _ = entity.split("/")
+        for depth in range(2, len(above) + 1):
+            await scene.tree.create("/config/" + "/".join(above[:depth]))
+        await scene.put(entity, producer_byte_rate="1024")
+        assert words in "\n".join(log_lines)
+        assert scene.learned == []
 
     run(scene, work)
 

@@ -145,3 +145,5 @@ class Asked:
         of_client = ("--entity-type", "clients", "--entity-name", "slow")
         self._run("ConfigCommand", "--alter", *of_client, "--add-config", "producer_byte_rate=1024")
         assert "producer_byte_rate=1024" in self._run("ConfigCommand", "--describe", *of_client)
+        # They hold nobody back here, which is said.
+        self._cluster.until(lambda: any("quotas and passwords in the tree" in line for line in self._cluster.log))

@@ -5,12 +5,13 @@ Kafka's way in ZooKeeper mode, so that a tool that writes there is heard as well
 how; it is read when it comes, and the controller deletes those that are a quarter of an hour old. At the start of a
 session everything is read, behind the watch: what changed while there was none is in it.
 
-A note that is not understood, or names what is none of ours (users, clients, addresses), is passed over.
+A note that is not understood is passed over. What holds users, clients and addresses back, or says users' passwords,
+has no effect here yet: it is left alone, and said when it changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -36,6 +37,9 @@ log_event = logs.logger("server")
 
 #: Notes that are read in one go; a tool may leave thousands.
 _NOTES_AT_ONCE: Final = 500
+
+#: What Kafka keeps under `/config` besides: quotas, and the passwords of users.
+_WITHOUT_EFFECT: Final = ("users", "clients", "ips")
 
 #: Of what had overrides once.
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -130,8 +134,10 @@ class TreeSettings:
             await self._take(entities)
             self._last = max(self._last, some[-1][0])
 
-    async def _take(self, entities: Iterable[str]) -> None:
+    async def _take(self, entities: Collection[str]) -> None:
         """Reads what has changed."""
+        for kind in {entity.partition("/")[0] for entity in entities}.intersection(_WITHOUT_EFFECT):
+            log_event.warning_limited("quotas and passwords in the tree have no effect", kind, path=f"/config/{kind}")
         wanted = [entity for entity in entities if _is_ours(entity)]
         if not wanted:
             return

@@ -20,7 +20,8 @@ is no part of what makes replication safe: where it comes too early or too late,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from itertools import chain
 from typing import Final
 
 from ottla import logs
@@ -30,6 +31,7 @@ from ottla.metadata import MetadataCache
 from ottla.model import TopicPartition
 from ottla.ports import Clock
 from ottla.replication.fetching.fetchers import Fetchers
+from ottla.replication.isr_progress import NEVER
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 from ottla.steps import Steps, pieces
@@ -126,16 +128,17 @@ class StandingAside:
 
     def _is_heard_of(self, since_ms: int) -> bool:
         """Whether a follower has fetched here since then, or a leader has answered as one that knows no news."""
+        return any(heard_ms > since_ms for heard_ms in self._heard_ms())
+
+    def _heard_ms(self) -> Iterator[int]:
+        """When each of them was last heard of."""
         replicas = self._replicas
-        if max(self._fetchers.agreed_ms, replicas.sought_ms) > since_ms:
-            return True
+        yield self._fetchers.agreed_ms
+        yield replicas.sought_ms
         roles: tuple[Collection[Leader], ...] = (replicas.leaders.values(), replicas.aside.values())
-        return any(
-            follower.last_fetch_ms > since_ms
-            for leaders in roles
-            for leader in leaders
-            for follower in leader.isr.followers.values()
-        )
+        for leader in chain.from_iterable(roles):
+            for follower in leader.isr.followers.values():
+                yield follower.last_fetch_ms
 
     # -- changing
 
@@ -144,8 +147,11 @@ class StandingAside:
         if not partitions:
             return
         self._aside_in, self._since_ms = tree, self._now_ms()
+        heard_ms = max(self._heard_ms())
         log_event.warning(
-            "nobody is heard of, and others may lead by now: clients are sent elsewhere", partitions=len(partitions)
+            "nobody is heard of, and others may lead by now: clients are sent elsewhere",
+            partitions=len(partitions),
+            silent_ms=self._since_ms - heard_ms if heard_ms != NEVER else "ever",
         )
         self._change(partitions, self._replicas.stand_aside)
 

@@ -84,8 +84,11 @@ def encode_config_change(entity_path: str) -> bytes:
 
 
 def decode_config_change(path: str, data: bytes) -> str:
+    """Version 1 is that of Kafka 0.9's tools, which Kafka 3.9 reads as well."""
     value = decode_object(path, data)
     try:
+        if value.get("version") == 1:
+            return f"{text_of(value['entity_type'])}/{text_of(value['entity_name'])}"
         return text_of(value["entity_path"])
     except FAULTS as fault:
         raise DamagedZnode(path, words(fault)) from fault
