@@ -274,7 +274,8 @@ static int open_rooms(PyObject *given, Py_buffer *rooms)
             close_rooms(rooms);
             return -1;
         }
-        if ((uintptr_t)rooms[index].buf % sizeof(int64_t)) {
+        /* Python aligns memory that holds something. */
+        if (rooms[index].len && (uintptr_t)rooms[index].buf % sizeof(int64_t)) {
             close_rooms(rooms);
             PyErr_SetString(PyExc_ValueError, "memory must be aligned");
             return -1;

@@ -51,7 +51,7 @@ class Cluster:
         #: Ends with the next round of metadata that has not begun yet.
         self._next_round: asyncio.Future[None] | None = None
         self._age_timer: asyncio.TimerHandle | None = None
-        #: To the broker that last knew nobody who leads or coordinates what was asked for.
+        #: To the broker that last did not know a topic, or who leads or coordinates what was asked for.
         self._knew_nobody: BrokerConnection | None = None
         self._closed = False
 
@@ -126,7 +126,7 @@ class Cluster:
         return await self.connections.to_any(self._knew_nobody)
 
     def knew_nobody(self, connection: BrokerConnection) -> None:
-        """A broker that names no leader, or no coordinator, may be cut off from those who can: others come next."""
+        """A broker that knows no topic, leader or coordinator may be cut off from those who can: others come next."""
         self._knew_nobody = connection
         self.connections.open_another()
 
@@ -246,7 +246,7 @@ class Cluster:
             raise NoBrokerReached(f"{connection.peer} knows no broker that is alive")
         self.metadata = known.merged(self.metadata, answer, wanted)
         self.connections.adopt_bootstrap()
-        if known.lacks_leaders(answer):
+        if known.lacks_something(answer):
             self.knew_nobody(connection)
         self.connections.close_idle()
         self._set_age_timer()

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from ottla.client.errors import KafkaError, NotLeaderOrFollower, UnknownTopicOrPartition, error_of, settled
 from ottla.client.wire.cluster import Cluster
 from ottla.model import ErrorCode, TopicPartition
 
 Result = TypeVar("Result")
+
+#: A topic that was just made is made known to one broker after another: this long nobody is believed who has not heard
+#: of it.
+_HEARD_MS: Final = 2_000
 
 #: Asks one leader about its partitions: fills in results and errors.
 AskLeader = Callable[
@@ -24,19 +28,23 @@ async def ask_leaders(
     ask: AskLeader[Result],
     timeout_ms: int | None = None,
 ) -> dict[TopicPartition, Result]:
-    """All partitions' results, asked for until none has a retriable error left; a topic that is not there fails."""
+    """All partitions' results, asked for until none has a retriable error left; a topic that nobody has heard of for a
+    while fails."""
     results: dict[TopicPartition, Result] = {}
     open_ = list(dict.fromkeys(partitions))
     final: dict[TopicPartition, KafkaError] = {}
     cluster.want({tp.topic for tp in open_})
+    loop = asyncio.get_running_loop()
+    heard_until = loop.time() + _HEARD_MS / 1000
 
     async def attempt() -> None:
         nonlocal open_
+        may_be_new = loop.time() < heard_until
         by_leader, errors = await _leaders(cluster, open_)
         await asyncio.gather(*(_one(leader, group, errors) for leader, group in by_leader.items()))
         open_ = []
         for tp, error in errors.items():
-            if error.retriable and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            if error.retriable and (may_be_new or error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 open_.append(tp)
             else:
                 final[tp] = error

@@ -98,9 +98,13 @@ def merged(old: Metadata, answer: MetadataResponse, wanted: Iterable[str] | None
     return Metadata(answer.cluster_id, answer.controller_id, nodes, topics, errors, names)
 
 
-def lacks_leaders(answer: MetadataResponse) -> bool:
-    """Whether nobody leads some partition, as far as the broker knows that has answered."""
-    return any(one.leader_id < 0 for topic in answer.topics for one in topic.partitions)
+def lacks_something(answer: MetadataResponse) -> bool:
+    """Whether some topic is not there or nobody leads one of its partitions, as far as the broker knows that has
+    answered."""
+    return any(
+        topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or any(one.leader_id < 0 for one in topic.partitions)
+        for topic in answer.topics
+    )
 
 
 def _topic(name: str, answered: MetadataResponseTopic, known: Topic | None) -> Topic:

@@ -1,0 +1,80 @@
+"""Questions that only leaders answer, about topics that some broker has not heard of (yet)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.client.proxy import Action, Pass, Proxy, Request
+
+from ottla.client.errors import SomeFailed, UnknownTopicOrPartition
+from ottla.client.settings import AdminSettings, parse_settings
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.offsets import list_offsets
+from ottla.client.wire.world import real_world
+from ottla.model import ErrorCode, TopicPartition
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.generated.list_offsets import ListOffsetsResponse
+from ottla.protocol.generated.metadata import MetadataResponse
+
+EARLIEST = -2
+NOT_HEARD_OF = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def hidden(answer: MetadataResponse) -> None:
+    for topic in answer.topics:
+        topic.error_code, topic.partitions = NOT_HEARD_OF, []
+
+
+def refused(answer: ListOffsetsResponse) -> None:
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            partition.error_code, partition.offset = NOT_HEARD_OF, -1
+
+
+async def first_offset(proxy: Proxy, *partitions: TopicPartition) -> dict[TopicPartition, int]:
+    cluster = Cluster(parse_settings(AdminSettings, None, {"bootstrap_servers": proxy.bootstrap}), real_world())
+    try:
+        found = await list_offsets(cluster, dict.fromkeys(partitions, EARLIEST))
+    finally:
+        await cluster.close()
+    return {tp: one.offset for tp, one in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("api", "change"),
+    [
+        pytest.param(ApiKey.METADATA, hidden, id="any broker"),
+        pytest.param(ApiKey.LIST_OFFSETS, refused, id="its leader"),
+    ],
+)
+async def test_a_new_topic_is_heard_of_later(
+    bootstrap: str, topic: str, api: ApiKey, change: Callable[[Any], None]
+) -> None:
+    async with Proxy(bootstrap) as proxy:
+
+        def rule(request: Request) -> Action:
+            return Pass(change if request.key == api and proxy.count(api) < 3 else None)
+
+        proxy.rule = rule
+        tp = TopicPartition(topic, 0)
+        assert await first_offset(proxy, tp) == {tp: 0}
+        assert proxy.count(api) == 3
+
+
+async def test_what_nobody_has_heard_of_for_a_while_is_not_there(bootstrap: str, topic: str) -> None:
+    async with Proxy(bootstrap) as proxy:
+        there, too_high, nowhere = (
+            TopicPartition(topic, 0),
+            TopicPartition(topic, 7),
+            TopicPartition("no-such-topic", 0),
+        )
+        with pytest.raises(SomeFailed) as failed:
+            await first_offset(proxy, there, too_high, nowhere)
+        assert {tp: one.offset for tp, one in failed.value.results.items()} == {there: 0}
+        assert {tp: type(error) for tp, error in failed.value.errors.items()} == dict.fromkeys(
+            (too_high, nowhere), UnknownTopicOrPartition
+        )
+        assert "has no partition 7" in str(failed.value.errors[too_high])
+        assert proxy.count(ApiKey.LIST_OFFSETS) == 1  # what is known is not asked again
