@@ -50,7 +50,7 @@ class JournalWorld:
         self.replicas = Replicas(1, directories, Waiters(), self.ports.workers, self.ports.clock, lambda _: None)
         clock = self.ports.clock
         self.broken: list[str] = []
-        self.writes = Writes(self.replicas)
+        self.writes = Writes(self.replicas, lambda leader: None)
         self.this_round = Round(self.writes, self._settle, clock, self.broken.append)
         self.journals = Journals(
             self.replicas, self.this_round, self.writes, self.ports.workers, clock, lambda: self.settings

@@ -330,6 +330,7 @@ class Broker:
             self._server.stop_accepting()
         if parts is not None:
             parts.standing_aside.close()
+            parts.handing_over.close()
             parts.journals.stop()
             parts.transaction_journals.stop()
             parts.questions.close()

@@ -21,6 +21,7 @@ from ottla.broker.announcements import BrokerAnnouncements
 from ottla.broker.cleaning import Cleaning
 from ottla.broker.controller_access import ControllerAccess
 from ottla.broker.group_partitions import GroupPartitions, journal_settings
+from ottla.broker.handing_over import HandingOver
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.isr_requests import IsrRequests
 from ottla.broker.membership import Member, Membership
@@ -128,7 +129,7 @@ class BrokerParts:
         metadata.listen(self._brokers_changed)
         self.transactions = TransactionsOnDemand(self._transaction_coordinator)
         self.deadlines = Deadlines(self.replicas.waiters, clock)
-        self.writes = Writes(self.replicas)
+        self.writes = Writes(self.replicas, lambda leader: self.handing_over.found_no_room(leader))
         self.round = Round(self.writes, self.deadlines.settle, clock, ground.give_up)
         self.journals = Journals(
             self.replicas,
@@ -164,6 +165,7 @@ class BrokerParts:
             lambda: live.current.replication.request_timeout_ms,
         )
         self.reports = ReplicaReports(self.controller, broker_id, ground.give_up)
+        self.handing_over = HandingOver(broker_id, self.replicas, self.controller, self.reports, metadata, clock)
         self.replicas.isr_changes.lag_ms_max = config.replication.lag_time_ms_max
         self.isr_requests = IsrRequests(broker_id, self.replicas, self.controller, metadata, clock)
         self.fetchers = open_fetchers(broker_id, self.replicas, ports, live, metadata)

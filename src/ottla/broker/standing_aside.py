@@ -72,6 +72,8 @@ class StandingAside:
         self._looked_ms = 0
         #: How many looks in a row have found that something is to be done.
         self._found = 0
+        #: Those that it had stand aside; others do so where there is no room for them.
+        self._partitions: list[TopicPartition] = []
         #: The session in which it stood aside, and since when.
         self._aside_in: BrokersTree | None = None
         self._since_ms = 0
@@ -99,7 +101,7 @@ class StandingAside:
         now_ms, tree = self._now_ms(), self._tree()
         stood_still, self._looked_ms = now_ms - self._looked_ms >= LOOK_MS + STALL_MS, now_ms
         if self._changing is None:
-            is_aside = bool(self._replicas.aside)
+            is_aside = self._is_aside
             is_due = self._may_return(tree, now_ms) if is_aside else self._is_alone(tree, now_ms)
             self._found = self._found + 1 if is_due and not stood_still else 0
             if self._found >= LOOKS:
@@ -108,8 +110,12 @@ class StandingAside:
                     self._return()
                 else:
                     self._stand_aside(tree)
-        if not self._closed and (self._replicas.aside or self._changing or tree is None or not tree.is_connected):
+        if not self._closed and (self._is_aside or self._changing or tree is None or not tree.is_connected):
             self._look_later()
+
+    @property
+    def _is_aside(self) -> bool:
+        return any(tp in self._replicas.aside for tp in self._partitions)
 
     def _is_alone(self, tree: BrokersTree | None, now_ms: int) -> bool:
         """Whether it may have been replaced, and nobody who replicates with it says otherwise."""
@@ -146,7 +152,7 @@ class StandingAside:
         partitions = [tp for tp, leader in self._replicas.leaders.items() if _may_be_replaced(leader)]
         if not partitions:
             return
-        self._aside_in, self._since_ms = tree, self._now_ms()
+        self._partitions, self._aside_in, self._since_ms = partitions, tree, self._now_ms()
         heard_ms = max(self._heard_ms())
         log_event.warning(
             "nobody is heard of, and others may lead by now: clients are sent elsewhere",
@@ -156,7 +162,7 @@ class StandingAside:
         self._change(partitions, self._replicas.stand_aside)
 
     def _return(self) -> None:
-        partitions = list(self._replicas.aside)
+        partitions = [tp for tp in self._partitions if tp in self._replicas.aside]
         log_event.info("nobody has taken its place: this broker leads on", partitions=len(partitions))
         self._change(partitions, self._replicas.lead_again)
 

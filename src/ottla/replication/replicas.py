@@ -56,7 +56,9 @@ class Replicas:
         self.followers: dict[TopicPartition, Follower] = {}
         #: Those that led until they stood aside; each of these partitions has a follower of nobody meanwhile.
         self.aside: dict[TopicPartition, Leader] = {}
-        #: When a follower last asked for one of these, by the monotonic clock.
+        #: Those that another broker is to lead, since there is no room here: to lead them is refused meanwhile.
+        self.giving_way: set[TopicPartition] = set()
+        #: When a follower last asked for one that stands aside, by the monotonic clock.
         self.sought_ms = NEVER
         #: Why a partition cannot be served, where its directory could not take it; others stand with the directories.
         self._offline: dict[TopicPartition, str] = {}
@@ -210,6 +212,8 @@ class Replicas:
         role = self.leaders.get(tp) or self.followers.get(tp)
         if role is not None and _is_older(state, role):
             return ErrorCode.STALE_CONTROLLER_EPOCH
+        if tp in self.giving_way and state.leader == self.broker_id:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         if tp in self.aside:
             self.lead_again(tp)
             role = self.leaders[tp]

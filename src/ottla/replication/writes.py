@@ -7,20 +7,23 @@ others before the lost ones are answered (docs/decisions/write-failures.md).
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 
 from ottla import logs
 from ottla.model import ErrorCode
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
-from ottla.storage.errors import StorageFault
+from ottla.storage.errors import FaultKind, StorageFault
 
 log_event = logs.logger("replication")
 
 
 class Writes:
-    def __init__(self, replicas: Replicas) -> None:
+    def __init__(self, replicas: Replicas, found_no_room: Callable[[Leader], None]) -> None:
+        """`found_no_room` is called with each leader whose append a full disk refused, in the midst of the round."""
         self._replicas = replicas
+        self._found_no_room = found_no_room
         #: With something staged, in the order in which they got their first batch; each is `dirty`.
         self._dirty: list[Leader] = []
         #: With a `fault` of this round.
@@ -83,6 +86,8 @@ class Writes:
             self._replicas.fail_directory_of(leader.tp, str(fault))
         else:
             log_event.warning_limited("an append was refused", partition=leader.tp, reason=fault)
+            if fault.kind is FaultKind.DISK_FULL:
+                self._found_no_room(leader)
 
     def broke(self, leader: Leader, fault: Exception) -> None:
         """A fault of ours in staging or writing: the same. Clients are answered as for the disk's, and try again."""
