@@ -181,6 +181,30 @@ def test_a_stale_controller_changes_nothing_and_nobody_obeys_it(brokers: Brokers
     assert all("stale" not in broker.cache.topics for broker in brokers.all.values())
 
 
+def test_one_that_stood_still_does_not_answer_for_the_tree(brokers: Brokers) -> None:
+    """Its session is over by its own clock, and nothing has told it yet: what it knows of topics may be old."""
+
+    class StoodStill(LocalSession):
+        may_live = False
+
+    stale = brokers.controllers.pop(1)
+
+    async def work() -> None:
+        assert stale._standing is not None
+        stale._standing.cancel()
+        await brokers.person.delete("/controller")
+        await until(lambda: brokers.active_number() in (2, 3))
+        await brokers.settled()
+        assert stale.tenure.lost is None
+        (gone,) = await stale.delete_topics([TopicRef("not-heard-of")])
+        assert gone.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        stale._coordination.__class__ = StoodStill
+        (gone,) = await stale.delete_topics([TopicRef("not-heard-of")])
+        assert gone.error is ErrorCode.NOT_CONTROLLER
+
+    brokers.settle(work())
+
+
 def test_a_claim_whose_answer_is_lost_is_made_again(brokers: Brokers) -> None:
     class Lossy(LocalSession):
         lost = 0

@@ -142,6 +142,15 @@ def test_a_frame_with_changed_bytes_and_a_right_checksum_raises_nothing_else(dra
         decode_frame(FRAME_MAGIC + sealed(bytes(body)), 0)
 
 
+def test_a_snapshot_of_the_earlier_version_is_read() -> None:
+    tree = small_tree()
+    now = encode_snapshot(tree)
+    body = now[12:20] + now[28:]  # without the last session's id
+    read = decode_snapshot(b"OttlaZs1" + crc32c(body).to_bytes(4, "big") + body, tree.zxid)
+    assert encode_snapshot(read)[28:] == now[28:]
+    assert read.last_session_id == max(tree.sessions)
+
+
 def test_a_snapshot_with_any_flipped_bit_or_cut_is_refused() -> None:
     tree = small_tree()
     content = encode_snapshot(tree)

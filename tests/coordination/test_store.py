@@ -157,6 +157,30 @@ def test_sessions_may_outlive_a_restart(new_world: NewWorld) -> None:
     world.loop.run_until_complete(second())
 
 
+def test_no_session_gets_the_id_of_another_one(new_world: NewWorld) -> None:
+    """Not of one that is over, either: the clock was ahead and is set back, and snapshots hold open sessions alone."""
+    world = new_world(3)
+    kept = StoreOptions(keep_sessions=True, snapshot_txns=2)
+    given: list[int] = []
+    ports = world.machine("m")
+
+    async def one_life() -> None:
+        store = TreeStore(ports.disk, ports.workers, ports.clock, ports.entropy, DIRECTORY, kept)
+        await store.open()
+        for _ in range(3):
+            session = await store.sessions.open(6000)
+            given.append(session.id)
+            await store.sessions.end(session.id, None)
+        await store.close()
+
+    world.loop.run_until_complete(one_life())
+    ports.clock.jump(-86_400_000)
+    world.loop.run_until_complete(one_life())
+    world.loop.run_until_complete(one_life())
+    assert len(set(given)) == len(given) == 9
+    assert given == sorted(given)
+
+
 def test_a_session_of_the_process_that_had_the_tree_does_not_outlive_it(new_world: NewWorld) -> None:
     world = new_world(3)
     ports = world.machine("m")

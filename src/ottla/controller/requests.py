@@ -109,7 +109,7 @@ class ControllerRequests:
             if queued.done():
                 return  # nobody waits any more
             try:
-                queued.set_result(self._tenure.add(lambda: self._tenure.turn(turn)))
+                queued.set_result(self._tenure.add(lambda: self._tenure.asked(turn)))
             except Refusal as refusal:
                 queued.set_exception(refusal)
 

@@ -232,7 +232,21 @@ class Tenure:
     async def run(self, work: Callable[[], Awaitable[T]], timeout_ms: int | None = None) -> T:
         """A turn, when it has come. Raises Refusal."""
         self._check_active()
-        return await self.events.run(lambda: self.turn(work), timeout_ms)
+        return await self.events.run(lambda: self.asked(work), timeout_ms)
+
+    async def asked(self, work: Callable[[], Awaitable[T]]) -> T:
+        """A turn that somebody waits for. To be called by the queue; raises Refusal.
+
+        A process that stood still does not know that another controller was elected, and what it remembers is no
+        answer. What it writes the tree refuses; what needs no write it would say of itself.
+        """
+
+        async def confirmed() -> T:
+            if not self.core.coordination.may_live:
+                await self.core.writes.confirm()
+            return await work()
+
+        return await self.turn(confirmed)
 
     async def turn(self, work: Callable[[], Awaitable[T]]) -> T:
         """To be called by the queue. Raises Refusal, and nothing else that is an Exception."""

@@ -48,6 +48,10 @@ class ControllerWrites:
             await _all(flying)
         return outcomes
 
+    async def confirm(self) -> None:
+        """Raises CoordinationError where another controller is active, or where it cannot be known."""
+        await self._multi([])
+
     async def _send(
         self, parcel: Sequence[int], groups: Sequence[Sequence[Op]], outcomes: list[CoordinationError | None]
     ) -> None:

@@ -139,6 +139,12 @@ class Coordination(Protocol):
     @property
     def session(self) -> SessionInfo: ...
 
+    @property
+    def may_live(self) -> bool:
+        """Whether the session can still be alive by this process's clock. Where it cannot, the tree may have given
+        away what hung on it."""
+        ...
+
     def listen(self, listener: SessionListener) -> None:
         """Calls `listener` with every event of this session from now on."""
         ...

@@ -31,12 +31,6 @@ class BrokersTree(Coordination, Protocol):
         ...
 
     @property
-    def may_live(self) -> bool:
-        """Whether the session can still be alive by this process's clock. Where it cannot, the tree may have given
-        away what hung on it."""
-        ...
-
-    @property
     def is_connected(self) -> bool:
         """Whether the tree can be asked now, as far as is known."""
         ...

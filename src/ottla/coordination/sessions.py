@@ -41,7 +41,7 @@ class Sessions:
         Those whose owner was the process that had the tree end in any case: it is gone, since its lock is.
         """
         self._tree = tree
-        self._last_id = max(tree.sessions, default=0)
+        self._last_id = tree.last_session_id
         now_ms = self._clock.monotonic_ms()
         for session in list(tree.sessions.values()):
             if keep and session.password != _OF_THIS_PROCESS:
@@ -59,7 +59,8 @@ class Sessions:
 
     def new(self, timeout_ms: int) -> SessionInfo:
         """A session that nobody has had, to be opened by a write."""
-        # Made from the time, like ZooKeeper's, and from the zxid: ids of different runs differ even in one millisecond.
+        # Made from the time, like ZooKeeper's, and from the zxid: ids of different trees differ. Where the clock was
+        # set back they go on behind the last one, so that no process takes another's session for its own.
         fresh = (self._clock.wall_ms() << 20) + (self._tree.zxid & 0xFFFFF)
         self._last_id = max(fresh, self._last_id + 1)
         return SessionInfo(self._last_id, self._entropy.token(16), timeout_ms)

@@ -15,9 +15,13 @@ from ottla.coordination.tree import TreeNode, ZnodeTree
 from ottla.records.checksum import crc32c
 from ottla.steps import Steps, at_once, taken
 
-SNAPSHOT_MAGIC: Final = b"OttlaZs1"
-#: Magic, CRC-32C of everything behind this field, zxid, sessions, nodes, bytes of names, bytes of data.
-_HEADER: Final = struct.Struct(">8sIQIIQQ")
+SNAPSHOT_MAGIC: Final = b"OttlaZs2"
+#: Magic, CRC-32C of everything behind this field, zxid, the last session's id, sessions, nodes, bytes of names, bytes
+#: of data.
+_HEADER: Final = struct.Struct(">8sIQQIIQQ")
+#: An earlier version did not have the last session's id.
+_MAGIC_1: Final = b"OttlaZs1"
+_HEADER_1: Final = struct.Struct(">8sIQIIQQ")
 _CHECKSUM_END: Final = 12
 _SESSION: Final = struct.Struct(">QIB")
 #: Parent's row, characters of the name, bytes of data, czxid, mzxid, pzxid, ctime, mtime, version, children ever
@@ -53,6 +57,7 @@ class TreeAsItIs:
         #: millisecond for two hundred thousand.
         self._paths = list(tree.nodes)
         self._sessions = list(tree.sessions.values())
+        self._last_session_id = tree.last_session_id
         self._changed: dict[str, _NodeThen] = {}
         assert tree.before_change is None, "one at a time"
         tree.before_change = self._keep
@@ -86,7 +91,8 @@ class TreeAsItIs:
             _SESSION.pack(session.id, session.timeout_ms, len(session.password)) + session.password
             for session in sorted(self._sessions)
         )
-        header = _HEADER.pack(SNAPSHOT_MAGIC, 0, self.zxid, len(self._sessions), count, len(names), len(data))
+        sizes = len(self._sessions), count, len(names), len(data)
+        header = _HEADER.pack(SNAPSHOT_MAGIC, 0, self.zxid, self._last_session_id, *sizes)
         # Each of these takes a millisecond or some for a hundred thousand nodes.
         body = b"".join((header[_CHECKSUM_END:], sessions, rows, names, data))
         yield
@@ -125,10 +131,13 @@ def encode_snapshot(tree: ZnodeTree) -> bytes:
 
 def decode_snapshot(buffer: bytes, expected_zxid: int) -> ZnodeTree:
     """The tree at the zxid that the file is named after. Raises SnapshotFault and nothing else."""
-    if len(buffer) < _HEADER.size:
+    header = _HEADER_1 if buffer.startswith(_MAGIC_1) else _HEADER
+    if len(buffer) < header.size:
         raise SnapshotFault(f"{len(buffer)} bytes are too few")
-    magic, checksum, zxid, session_count, node_count, names_size, data_size = _HEADER.unpack_from(buffer)
-    if magic != SNAPSHOT_MAGIC:
+    magic, checksum, zxid, *last_session_id, session_count, node_count, names_size, data_size = header.unpack_from(
+        buffer
+    )
+    if magic not in {SNAPSHOT_MAGIC, _MAGIC_1}:
         raise SnapshotFault("it does not start as a snapshot does")
     if crc32c(memoryview(buffer)[_CHECKSUM_END:]) != checksum:
         raise SnapshotFault("its checksum is wrong")
@@ -137,7 +146,8 @@ def decode_snapshot(buffer: bytes, expected_zxid: int) -> ZnodeTree:
     tree = ZnodeTree()
     tree.zxid = zxid
     try:
-        position = _decode_sessions(buffer, session_count, tree)
+        position = _decode_sessions(buffer, header.size, session_count, tree)
+        tree.last_session_id = max([*last_session_id, *tree.sessions], default=0)
         rows_end = position + node_count * _ROW.size
         if rows_end + names_size + data_size != len(buffer) or node_count == 0:
             raise SnapshotFault("its parts do not add up to its length")
@@ -148,8 +158,7 @@ def decode_snapshot(buffer: bytes, expected_zxid: int) -> ZnodeTree:
     return tree
 
 
-def _decode_sessions(buffer: bytes, count: int, tree: ZnodeTree) -> int:
-    position = _HEADER.size
+def _decode_sessions(buffer: bytes, position: int, count: int, tree: ZnodeTree) -> int:
     for _ in range(count):
         session_id, timeout_ms, length = _SESSION.unpack_from(buffer, position)
         position += _SESSION.size

@@ -118,6 +118,8 @@ class ZnodeTree:
         #: Every node by its full path. The root is always there; so is the parent of every node.
         self.nodes: dict[str, TreeNode] = {"/": TreeNode(b"", 0, 0)}
         self.sessions: dict[int, SessionInfo] = {}
+        #: The highest id that any had, also of those that are over.
+        self.last_session_id = 0
         #: Paths of the ephemeral nodes of each session, in order of creation.
         self.ephemerals: dict[int, dict[str, None]] = {}
         #: Of the last transaction applied; rises with each.
@@ -355,6 +357,7 @@ class _Transaction:
         if len(sessions) >= SESSIONS_MAX:
             raise CoordinationError(f"{SESSIONS_MAX} sessions are open, which is the limit")
         sessions[session.id] = session
+        self.tree.last_session_id = max(self.tree.last_session_id, session.id)
         self.reverts.append(lambda: sessions.__delitem__(session.id))
 
     def close_session(self, session_id: int) -> Steps[None]:

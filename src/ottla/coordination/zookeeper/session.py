@@ -157,8 +157,8 @@ class KeeperSession:
 
     @property
     def may_live(self) -> bool:
-        """Whether it can still be alive by this side's clock. Nothing here rests on it: it is for a broker that hears
-        of nobody else either."""
+        """Whether it can still be alive by this side's clock. Nothing here rests on it: it is for brokers that are to
+        doubt what they are."""
         if self._state in (SessionState.EXPIRED, SessionState.CLOSED):
             return False
         heard_ms = self._heard_ms if self._connection is None else self._connection.heard_ms
