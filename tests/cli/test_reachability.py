@@ -23,9 +23,11 @@ from ottla.client.wire.metadata import Partition, Topic
 from ottla.model import ErrorCode
 from ottla.ports.memory import memory_ports
 from ottla.protocol.apis import ApiKey
+from ottla.testing import InProcessBroker
 from tests.cli.conftest import Command, Ran, environment, run_process
 from tests.cli.watched_command import first_line, watched
-from tests.client.proxy import Action, Pass, Proxy, Request, Silence
+from tests.client.proxy import Action, Cut, Pass, Proxy, Request, Silence
+from tests.records.test_old_messages import message
 from tests.searches import some
 
 
@@ -268,3 +270,43 @@ def test_partitions_without_a_leader_are_said_and_given_up() -> None:
         "ottla: orders-1 (one of 2 partitions) has a leader again",
         "ottla: orders-1 has no leader (`ottla cluster health` says why); trying again",
     ]
+
+
+@pytest.mark.in_turns
+@pytest.mark.parametrize("room", [32 << 20, 20_000], ids=["all fits", "more than fits"])
+@pytest.mark.parametrize("verb", ["produce", "perf produce", "log import"])
+def test_a_broker_that_goes_away_under_a_writer_and_stays_there_is_exit_code_4(
+    ottla_broker: InProcessBroker, topic: str, tmp_path: Path, verb: str, room: int
+) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text(
+        "linger.ms=0\nbatch.size=1000\nmax.request.size=10000\ndelivery.timeout.ms=1500\nrequest.timeout.ms=500\n"
+        f"max.block.ms=300\nbuffer.memory={room}\n"
+    )
+    folder = tmp_path / "old-0"
+    folder.mkdir()
+    (folder / f"{0:020d}.log").write_bytes(b"".join(message(offset=offset, value=b"x" * 1000) for offset in range(40)))
+    words = {
+        "produce": ["produce", topic],
+        "perf produce": ["perf", "produce", topic, "--num-records", "40", "--record-size", "1000"],
+        "log import": ["log", "import", str(folder), "-t", topic],
+    }[verb]
+    stdin = b"%s\n" % (b"x" * 1000) * 40 if verb == "produce" else b""
+
+    async def written() -> Ran:
+        gone = False
+
+        def act(request: Request) -> Action:
+            nonlocal gone
+            gone = gone or request.key == ApiKey.PRODUCE
+            return Cut() if gone else Pass()
+
+        async with Proxy(ottla_broker.bootstrap, act) as proxy:
+            all_words = (*words, "-b", proxy.bootstrap, "--command-config", str(config))
+            return await asyncio.to_thread(run_process, all_words, stdin, {})
+
+    ran = asyncio.run(written())
+    assert ran.code == faults.UNREACHABLE, ran.err
+    assert " is away (" in ran.err
+    assert re.search(r"\d+ records were not acknowledged", ran.err.splitlines()[-1]), ran.err
+    assert "Traceback" not in ran.err

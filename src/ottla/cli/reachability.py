@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.cli.faults import NOT_FOUND, UNREACHABLE, CommandFault
 from ottla.cli.numbers import GIVE_UP_MS
 from ottla.cli.offsets import LATEST, offsets_of
-from ottla.client.errors import ClientClosed, DeliveryTimedOut, KafkaError
+from ottla.client.errors import BufferExhausted, ClientClosed, DeliveryTimedOut, KafkaError
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 
 if TYPE_CHECKING:
@@ -239,7 +239,8 @@ class BrokerWatch:
 
     def code_of(self, error: BaseException, code: int) -> int:
         """The exit code for a record that was not acknowledged in time: was it the broker's fault, or is it away?"""
-        return UNREACHABLE if isinstance(error, DeliveryTimedOut) and self._away else code
+        lacks_broker = bool(self._away) or self._leaderless is not None
+        return UNREACHABLE if lacks_broker and isinstance(error, DeliveryTimedOut | BufferExhausted) else code
 
 
 def _now() -> float:
