@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import select
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,8 +23,11 @@ from ottla.client.wire.metadata import Partition, Topic
 from ottla.model import ErrorCode
 from ottla.ports.memory import memory_ports
 from ottla.protocol.apis import ApiKey
-from tests.cli.conftest import SECONDS_MAX, Command, Ran, environment, run_process
-from tests.client.proxy import Action, Pass, Proxy, Request, Silence
+from ottla.testing import InProcessBroker
+from tests.cli.conftest import Command, Ran, environment, run_process
+from tests.cli.watched_command import first_line, watched
+from tests.client.proxy import Action, Cut, Pass, Proxy, Request, Silence
+from tests.records.test_old_messages import message
 from tests.searches import some
 
 
@@ -77,58 +76,13 @@ def broker(tmp_path: Path) -> Iterator[ServedBroker]:
         served.kill()
 
 
-class Watched:
-    """A command whose standard error is read as it comes."""
-
-    def __init__(self, child: subprocess.Popen[bytes]) -> None:
-        self.child = child
-        self.said = ""
-
-    def says(self, pattern: str) -> re.Match[str]:
-        assert self.child.stderr is not None
-        deadline = time.monotonic() + SECONDS_MAX
-        while (found := re.search(pattern, self.said)) is None:
-            assert time.monotonic() < deadline, self.said
-            if select.select([self.child.stderr], [], [], 0.1)[0]:
-                piece = os.read(self.child.stderr.fileno(), 65536)
-                assert piece, self.said
-                self.said += piece.decode()
-        return found
-
-    def ends(self) -> int:
-        out, err = self.child.communicate(timeout=SECONDS_MAX)
-        del out
-        self.said += err.decode()
-        return self.child.returncode
-
-
-@contextmanager
-def watched(broker: ServedBroker, *words: str) -> Iterator[Watched]:
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    child = subprocess.Popen(
-        [sys.executable, "-m", "ottla", *words],
-        env=environment(OTTLA_BOOTSTRAP_SERVER=broker.bootstrap),
-        **pipes,  # type: ignore[call-overload]
-    )
-    try:
-        yield Watched(child)
-    finally:
-        child.kill()
-        child.communicate()
-
-
-def first_line(command: Watched) -> str:
-    assert command.child.stdout is not None
-    return command.child.stdout.readline().decode().rstrip("\n")
-
-
 @pytest.mark.in_turns
 @pytest.mark.parametrize("shared", [[], ["--group", "g"]], ids=["alone", "in a group"])
 @pytest.mark.parametrize("end", [["-c", "3"], ["--timeout-ms", "60000"]], ids=["-c", "--timeout-ms"])
 def test_reading_to_an_end_is_given_up(broker: ServedBroker, shared: list[str], end: list[str]) -> None:
     assert broker.run("produce", "orders", stdin=b"one\n").code == 0
     words = ("consume", "orders", "--from-beginning", "--give-up-ms", "1000", *end, *shared)
-    with watched(broker, *words) as command:
+    with watched(broker.bootstrap, *words) as command:
         assert first_line(command) == "one"
         broker.kill()
         command.says(rf"^ottla: {broker.bootstrap} is away \(Connection refused\); trying again\n")
@@ -141,7 +95,7 @@ def test_reading_to_an_end_is_given_up(broker: ServedBroker, shared: list[str], 
 
 def test_silence_of_a_broker_that_is_away_is_no_end(broker: ServedBroker) -> None:
     assert broker.run("produce", "orders", stdin=b"one\n").code == 0
-    with watched(broker, "consume", "orders", "--from-beginning", "--timeout-ms", "2000") as command:
+    with watched(broker.bootstrap, "consume", "orders", "--from-beginning", "--timeout-ms", "2000") as command:
         assert first_line(command) == "one"
         broker.kill()
         command.says("is away")
@@ -152,7 +106,7 @@ def test_silence_of_a_broker_that_hangs_is_no_end(broker: ServedBroker) -> None:
     """It keeps its connections, as a process does that is stopped, and is not away before `request.timeout.ms`."""
     assert broker.run("produce", "orders", stdin=b"one\n").code == 0
     alone = ("consume", "orders", "--from-beginning", "--timeout-ms", "5000")
-    with watched(broker, *alone) as one, watched(broker, *alone, "-g", "g") as two:
+    with watched(broker.bootstrap, *alone) as one, watched(broker.bootstrap, *alone, "-g", "g") as two:
         assert [first_line(each) for each in (one, two)] == ["one", "one"]
         broker.pause()
         for each in (one, two):
@@ -186,7 +140,7 @@ def test_silence_while_reading_is_measured_is_no_end_either(broker: ServedBroker
 @pytest.mark.parametrize("shared", some([[], ["--group", "g"]], ["--group", "g"]), ids=["alone", "in a group"])
 def test_reading_goes_on_when_the_broker_is_back(broker: ServedBroker, shared: list[str]) -> None:
     assert broker.run("produce", "orders", stdin=b"one\n").code == 0
-    with watched(broker, "consume", "orders", "--from-beginning", *shared) as command:
+    with watched(broker.bootstrap, "consume", "orders", "--from-beginning", *shared) as command:
         assert first_line(command) == "one"
         broker.kill()
         command.says("is away")
@@ -200,7 +154,7 @@ def test_reading_goes_on_when_the_broker_is_back(broker: ServedBroker, shared: l
 
 
 def test_sending_says_it_and_goes_on(broker: ServedBroker) -> None:
-    with watched(broker, "produce", "orders") as command:
+    with watched(broker.bootstrap, "produce", "orders") as command:
         assert command.child.stdin is not None
         command.child.stdin.write(b"one\n")
         command.child.stdin.flush()
@@ -217,7 +171,7 @@ def test_sending_says_it_and_goes_on(broker: ServedBroker) -> None:
 
 def test_records_that_no_broker_took_are_exit_code_4(broker: ServedBroker) -> None:
     settings = ("--producer-property", "delivery.timeout.ms=1500", "--producer-property", "request.timeout.ms=500")
-    with watched(broker, "produce", "orders", *settings, "--linger-ms", "0") as command:
+    with watched(broker.bootstrap, "produce", "orders", *settings, "--linger-ms", "0") as command:
         assert command.child.stdin is not None
         command.child.stdin.write(b"one\n")
         command.child.stdin.flush()
@@ -232,7 +186,7 @@ def test_records_that_no_broker_took_are_exit_code_4(broker: ServedBroker) -> No
 def test_watching_goes_on_when_the_broker_is_back(broker: ServedBroker) -> None:
     assert broker.run("group", "reset", "billing", "--topic", "orders", "--to-earliest", "--yes").code == 0
     words = ("group", "describe", "billing", "--watch", "--interval", "0.05", "-o", "json")
-    with watched(broker, *words) as command:
+    with watched(broker.bootstrap, *words) as command:
         assert first_line(command).startswith("[{")
         broker.kill()
         command.says("is away")
@@ -316,3 +270,43 @@ def test_partitions_without_a_leader_are_said_and_given_up() -> None:
         "ottla: orders-1 (one of 2 partitions) has a leader again",
         "ottla: orders-1 has no leader (`ottla cluster health` says why); trying again",
     ]
+
+
+@pytest.mark.in_turns
+@pytest.mark.parametrize("room", [32 << 20, 20_000], ids=["all fits", "more than fits"])
+@pytest.mark.parametrize("verb", ["produce", "perf produce", "log import"])
+def test_a_broker_that_goes_away_under_a_writer_and_stays_there_is_exit_code_4(
+    ottla_broker: InProcessBroker, topic: str, tmp_path: Path, verb: str, room: int
+) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text(
+        "linger.ms=0\nbatch.size=1000\nmax.request.size=10000\ndelivery.timeout.ms=1500\nrequest.timeout.ms=500\n"
+        f"max.block.ms=300\nbuffer.memory={room}\n"
+    )
+    folder = tmp_path / "old-0"
+    folder.mkdir()
+    (folder / f"{0:020d}.log").write_bytes(b"".join(message(offset=offset, value=b"x" * 1000) for offset in range(40)))
+    words = {
+        "produce": ["produce", topic],
+        "perf produce": ["perf", "produce", topic, "--num-records", "40", "--record-size", "1000"],
+        "log import": ["log", "import", str(folder), "-t", topic],
+    }[verb]
+    stdin = b"%s\n" % (b"x" * 1000) * 40 if verb == "produce" else b""
+
+    async def written() -> Ran:
+        gone = False
+
+        def act(request: Request) -> Action:
+            nonlocal gone
+            gone = gone or request.key == ApiKey.PRODUCE
+            return Cut() if gone else Pass()
+
+        async with Proxy(ottla_broker.bootstrap, act) as proxy:
+            all_words = (*words, "-b", proxy.bootstrap, "--command-config", str(config))
+            return await asyncio.to_thread(run_process, all_words, stdin, {})
+
+    ran = asyncio.run(written())
+    assert ran.code == faults.UNREACHABLE, ran.err
+    assert " is away (" in ran.err
+    assert re.search(r"\d+ records were not acknowledged", ran.err.splitlines()[-1]), ran.err
+    assert "Traceback" not in ran.err

@@ -183,7 +183,7 @@ def raises(*_: object, **__: object) -> int:
         (lambda *_: "0", "the partitioner returned a str, not an int"),
         (lambda *_: None, "the partitioner returned None, not an int"),
         (lambda *_: 1.0, "the partitioner returned a float, not an int"),
-        (lambda *_: 7, "the partitioner chose 7 of 1 partitions"),
+        (lambda *_: 7, "the partitioner chose partition 7: the last one is 0"),
     ],
 )
 async def test_a_partitioner_that_fails(bootstrap: str, topic: str, partitioner: Callable[..., Any], said: str) -> None:

@@ -45,9 +45,11 @@ class GroupReading:
 
     def begin(self, topics: Sequence[str], pattern: re.Pattern[str] | None) -> None:
         if pattern is None:
+            self._watch.reads(topics)
             self._consumer.subscribe(topics, listener=self)
         else:
             self._consumer.subscribe(pattern=pattern, listener=self)
+        self._watch.concerns = lambda tp: not self._has_joined or tp in self._consumer.assignment()
         self._last_ms = self._last_commit_ms = _now_ms()
 
     async def more(self) -> list[ConsumerRecord] | None:
@@ -55,6 +57,8 @@ class GroupReading:
         self._printed.update(self._given)
         self._given.clear()
         await self._commit_now_and_then()
+        if self._limits.has_end:
+            self._watch.check_topics()
         if self._left == 0 or await self._is_at_end():
             return None
         polled = await self._consumer.poll(timeout_ms=self._patience_ms())
@@ -99,7 +103,7 @@ class GroupReading:
         return self._limits.idle_ms - (_now_ms() - self._last_ms)
 
     async def _is_at_end(self) -> bool:
-        if not self._limits.at_end or not self._has_joined:
+        if not self._limits.at_end or not self._has_joined or self._watch.lacks_topic():
             return False
         assigned = self._consumer.assignment()
         for tp in assigned:

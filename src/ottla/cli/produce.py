@@ -221,7 +221,7 @@ class _Sending:
         from ottla.cli.lines import LineFault
         from ottla.cli.progress import Progress
         from ottla.cli.standard_input import size_if_known
-        from ottla.client.errors import BadArgument, RecordTooLarge, UnknownTopicOrPartition
+        from ottla.client.errors import BadArgument, BufferExhausted, RecordTooLarge, UnknownTopicOrPartition
 
         watched = not is_input_closed() and not sys.stdin.isatty() and (self._output is None or not sys.stdout.isatty())
         with Progress("producing", size_if_known(), "B", wanted=watched) as progress:
@@ -240,6 +240,8 @@ class _Sending:
             except (BadArgument, RecordTooLarge, UnknownTopicOrPartition) as error:  # this record cannot be sent
                 await self._producer.flush()
                 raise CommandFault(f"{self._where()}: {advised(error)}; {self._before()}", exit_code(error)) from error
+            except BufferExhausted as error:  # those before it are still on their way, perhaps to nobody
+                self._fail(error)
             await self._producer.flush()
 
     def _where(self) -> str:
@@ -292,8 +294,11 @@ class _Sending:
     def _delivered(self, delivery: Delivery) -> None:
         error = delivery.exception()
         if error is not None:
-            self._failed += 1
-            self._first_failure = self._first_failure or error
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._failed += 1
+        self._first_failure = self._first_failure or error
 
     def _printed(self, key: bytes | None, value: bytes | None, headers: Any) -> Any:
         from ottla.client.records import ConsumerRecord

@@ -58,6 +58,8 @@ class PartitionReading:
             ends = await offsets_of(consumer.cluster, dict.fromkeys(partitions, LATEST), isolation)
             starts = {tp: min(offset, ends[tp]) for tp, offset in starts.items()}
         await self._find_stops(partitions, isolation)
+        self._watch.concerns = lambda tp: tp in self._open
+        self._watch.reads({tp.topic for tp in partitions})
         consumer.assign(partitions)
         for tp, offset in starts.items():
             consumer.seek(tp, offset)
@@ -89,6 +91,8 @@ class PartitionReading:
         """The next records, perhaps none yet; None when it is over."""
         if not self._open or self._left == 0:
             return None
+        if self._has_end:
+            self._watch.check_topics()
         records = await self._consumer.poll(timeout_ms=self._patience_ms())
         if records:
             self._last_ms = _now_ms()

@@ -19,6 +19,7 @@ from ottla.cli.faults import FAILED, NOT_FOUND, OK, CommandFault, UsageFault
 from ottla.cli.numbers import partition_number
 
 if TYPE_CHECKING:
+    from ottla.cli.reachability import BrokerWatch
     from ottla.client.producing.batches import Delivery
     from ottla.client.producing.producer import Producer
     from ottla.ports.disk import Disk
@@ -130,6 +131,7 @@ def _show(form: str, rows: list[dict[str, Any]]) -> None:
 async def _import(logs: list[ImportableLog], options: argparse.Namespace) -> int:
     from ottla.cli.connecting import explained, reach, settings_of
     from ottla.cli.counting import counted, were
+    from ottla.cli.reachability import BrokerWatch
     from ottla.client.producing.producer import Producer
 
     settings: dict[str, Any] = {}
@@ -138,10 +140,12 @@ async def _import(logs: list[ImportableLog], options: argparse.Namespace) -> int
     with explained():
         async with Producer(settings_of(options, settings)) as producer:
             await reach(producer.cluster)
+            watch = BrokerWatch(producer.cluster)
+            watch.begin()
             count = await producer.partitions_for(options.topic)
             rows = []
             for log, target in list(_targets(logs, options, count)):
-                sent = await _send(log, producer, options.topic, target)
+                sent = await _send(log, producer, watch, options.topic, target)
                 rows.append(_row(log, sent, options.topic, target))
                 if options.output == "table":
                     where = options.topic if target is None else f"{options.topic}-{target}"
@@ -167,32 +171,38 @@ def _targets(
         yield log, target
 
 
-async def _send(log: ImportableLog, producer: Producer, topic: str, partition: int | None) -> int:
+async def _send(log: ImportableLog, producer: Producer, watch: BrokerWatch, topic: str, partition: int | None) -> int:
     """How many records were sent, all of which are acknowledged."""
     from ottla.cli.counting import counted, were
     from ottla.cli.progress import Progress
+    from ottla.client.errors import BufferExhausted
 
     path, sending = log.files.path, _Sending()
     with Progress(f"importing {os.path.basename(path)}", None, "records") as progress:
-        for record in log.data():
-            await producer.send(
-                topic,
-                record.value,
-                record.key,
-                partition=partition,
-                timestamp=record.timestamp if record.timestamp >= 0 else None,
-                headers=record.headers,
-                on_delivery=sending.delivered,
-            )
-            sending.sent += 1
-            progress.add(1)
-            if sending.failed:
-                break
+        watch.say = progress.note
+        try:
+            for record in log.data():
+                await producer.send(
+                    topic,
+                    record.value,
+                    record.key,
+                    partition=partition,
+                    timestamp=record.timestamp if record.timestamp >= 0 else None,
+                    headers=record.headers,
+                    on_delivery=sending.delivered,
+                )
+                sending.sent += 1
+                progress.add(1)
+                if sending.failed:
+                    break
+        except BufferExhausted as error:  # those before it are still on their way, perhaps to nobody
+            sending.fail(error)
         await producer.flush()
     first = sending.first_failure
     if first is not None:
         failed = f"{counted(sending.failed, 'record')} {were(sending.failed)} not acknowledged"
-        raise CommandFault(f"{path}: {failed} of {sending.sent} that were sent: {first}", FAILED) from first
+        message = f"{path}: {failed} of {sending.sent} that were sent: {first}"
+        raise CommandFault(message, watch.code_of(first, FAILED)) from first
     return sending.sent
 
 
@@ -207,5 +217,8 @@ class _Sending:
     def delivered(self, delivery: Delivery) -> None:
         error = delivery.exception()
         if error is not None:
-            self.failed += 1
-            self.first_failure = self.first_failure or error
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        self.failed += 1
+        self.first_failure = self.first_failure or error

@@ -53,6 +53,7 @@ async def _consume(options: argparse.Namespace) -> int:
             watch = BrokerWatch(consumer.cluster)
             watch.begin()
             described = (await describe(consumer.cluster, [topic]))[topic]
+            watch.reads([topic])
             consumer.assign([TopicPartition(topic, each.partition) for each in described.partitions])
             clock = asyncio.get_running_loop().time
             started = last = clock()

@@ -57,6 +57,7 @@ async def _produce(options: argparse.Namespace) -> int:
     from ottla.cli.counting import counted, were
     from ottla.cli.progress import Progress
     from ottla.cli.reachability import BrokerWatch
+    from ottla.client.errors import BufferExhausted
     from ottla.client.producing.producer import Producer
 
     topic = shared.topic_of(options)
@@ -73,9 +74,12 @@ async def _produce(options: argparse.Namespace) -> int:
             run_.begin()
             # Not all the same, so that compression has the work that it would have.
             payload = os.urandom(options.record_size // 2).hex().encode().ljust(options.record_size, b"x")
-            for number in range(options.num_records):
-                await run_.pace(number)
-                await producer.send(topic, payload, on_delivery=run_.delivery(run_.now()))
+            try:
+                for number in range(options.num_records):
+                    await run_.pace(number)
+                    await producer.send(topic, payload, on_delivery=run_.delivery(run_.now()))
+            except BufferExhausted as error:
+                run_.fail(error)
             await producer.flush()
             run_.end()
     run_.show()
@@ -124,8 +128,7 @@ class _Run:
         def delivered(done: Delivery) -> None:
             error = done.exception()
             if error is not None:
-                self.failed += 1
-                self.first_failure = self.first_failure or error
+                self.fail(error)
                 return
             now = loop.time()
             latency = now - sent
@@ -140,6 +143,10 @@ class _Run:
                 self._report(now)
 
         return delivered
+
+    def fail(self, error: BaseException) -> None:
+        self.failed += 1
+        self.first_failure = self.first_failure or error
 
     def _report(self, now: float) -> None:
         from ottla.cli.counting import counted

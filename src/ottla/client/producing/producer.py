@@ -23,6 +23,7 @@ from ottla.client.arguments import (
     check_call,
     checked_headers,
     checked_partition,
+    checked_timeout_ms,
     checked_timestamp,
     checked_topic,
 )
@@ -275,6 +276,7 @@ class Producer(TransactionMethods):
 
         A transaction that is open is aborted; one that was detached stays open.
         """
+        checked_timeout_ms(timeout_ms)
         if self._closed:
             return
         self._closed = self.barred = True
@@ -425,7 +427,7 @@ class Producer(TransactionMethods):
         """Why what a partitioner of the caller's returned is none."""
         if partition.__class__ is not int:
             return PartitionerFailed(f"the partitioner returned {a_kind_of(partition)}, not an int")
-        return PartitionerFailed(f"the partitioner chose {partition} of {count} partitions")
+        return PartitionerFailed(f"the partitioner chose partition {partition}: the last one is {count - 1}")
 
     def _check_size(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         """Raises RecordTooLarge for a record that no request or no buffer could hold."""

@@ -11,7 +11,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
-from ottla.client.arguments import NO_HEADERS, GivenHeaders, check_call
+from ottla.client.arguments import NO_HEADERS, GivenHeaders, check_call, checked_timeout_ms
 from ottla.client.errors import ClientClosed, ClientFault, KafkaError
 from ottla.client.producing import batches
 from ottla.client.producing.producer import Producer as AsyncProducer
@@ -103,6 +103,7 @@ class Producer:
         self._handed: deque[Delivery] = deque()
         self._room = threading.Condition()
         self._taking: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._told = False
         self._closed = False
         #: Its loop does not run any more.
@@ -238,11 +239,15 @@ class Producer:
 
     def close(self, timeout_ms: int | None = None) -> None:
         """Sends what is there, for at most so long, and ends the thread. A transaction that is open is aborted."""
+        checked_timeout_ms(timeout_ms)
         if self._closed:
             return
         self._closed = True
         try:
-            self._thread.run(lambda: self._close(timeout_ms))
+            self._thread.begin(lambda: self._close(timeout_ms)).result()
+        except BaseException:  # Ctrl-C: no longer a wait, but an end
+            self._thread.run(self._close_now)
+            raise
         finally:
             with self._room:
                 self._room.notify_all()
@@ -252,13 +257,12 @@ class Producer:
 
     def _refuse_all(self) -> None:
         """In any thread: what was handed over and is in no batch has an end all the same."""
-        error = ClientClosed("the producer was closed before the record was sent")
         while self._handed:
             try:
                 delivery = self._handed.popleft()
             except IndexError:  # another thread does the same
                 return
-            delivery.refused(error)
+            delivery.refused(_closed())
 
     def wait_for(self, delivery: Delivery, timeout: float | None) -> None:
         self._thread.run(delivery.known, timeout)
@@ -291,8 +295,13 @@ class Producer:
                     except KafkaError as error:
                         producer.not_entered(error)
                         delivery.refused(error)
-                    except BaseException as error:  # a fault of our own, or the loop's end: it has an end too
-                        delivery.refused(ClientFault(f"the producer failed: {type(error).__name__}: {error}"))
+                    except Exception as error:  # a fault of our own: this record's, and no other's
+                        fault = ClientFault(f"the producer failed: {type(error).__name__}: {error}")
+                        fault.__cause__ = error
+                        producer.not_entered(fault)
+                        delivery.refused(fault)
+                    except BaseException:  # the loop's end
+                        delivery.refused(_closed())
                         raise
                     else:
                         delivery.entered(inner)
@@ -329,10 +338,29 @@ class Producer:
         await self._inner.flush()
 
     async def _close(self, timeout_ms: int | None) -> None:
+        self._ending = asyncio.get_running_loop().create_task(self._end(timeout_ms))
+        await asyncio.shield(self._ending)
+
+    async def _close_now(self) -> None:
+        """Nobody waits any more for what is on its way: it has an end all the same, and so have the connections."""
+        if self._ending is None:
+            self._ending = asyncio.get_running_loop().create_task(self._end(0))
+        elif not self._ending.done():
+            self._ending.cancel()
+        await asyncio.wait([self._ending])
+
+    async def _end(self, timeout_ms: int | None) -> None:
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 await self.handed_over()
         except TimeoutError:
             pass
+        except asyncio.CancelledError:  # by `_close_now`
+            await self._inner.close(0)
+            raise
         await self._inner.close(timeout_ms)
         self._refuse_all()
+
+
+def _closed() -> ClientClosed:
+    return ClientClosed("the producer was closed before the record was sent")

@@ -41,6 +41,9 @@ class Cluster:
         self.metadata: Metadata = known.EMPTY
         #: Called after every change of the metadata.
         self.on_change: list[Callable[[], None]] = []
+        #: Called with a group or a transactional id each time that its coordinator was looked for, and with why it was
+        #: not found (None: it was).
+        self.on_coordinator: Callable[[str, KafkaError | None], object] = _nobody_listens
         #: Whether asking for a topic may create it.
         self.auto_create = auto_create
         self._retry = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, world.entropy)
@@ -281,6 +284,10 @@ class Cluster:
         await self.connections.close()
         if self._next_round is not None and not self._next_round.done():
             _fail(self._next_round, ClientClosed("the client is closed"))
+
+
+def _nobody_listens(_key: str, _error: KafkaError | None) -> None:
+    return
 
 
 def _fail(future: asyncio.Future[None], error: KafkaError) -> None:

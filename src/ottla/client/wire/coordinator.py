@@ -72,11 +72,13 @@ class Coordinator:
             try:
                 found, errors = await coordinators(self._cluster, [self._key], self._key_type)
                 if not errors:
+                    self._cluster.on_coordinator(self._key, None)
                     return next(iter(found))
                 raise errors[self._key]
             except KafkaError as error:
                 if not error.retriable:
                     raise
+                self._cluster.on_coordinator(self._key, error)
             failures += 1
             await asyncio.sleep(self._backoff.pause_ms(failures) / 1000)
 

@@ -1,0 +1,98 @@
+"""The synchronous producer's end: whatever ends the wait for it, no delivery stays open and no connection."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from typing import Any
+
+import pytest
+
+from ottla.client import Producer as AsyncProducer
+from ottla.client.errors import BadArgument, ClientClosed, KafkaError
+from ottla.client.sync import Producer
+
+UNREACHED = "127.0.0.1:1"
+
+
+@pytest.mark.parametrize("given", ["5", -1, True, float("nan")])
+async def test_how_long_to_wait_is_checked_before_anything_ends(bootstrap: str, topic: str, given: Any) -> None:
+    async with AsyncProducer(bootstrap_servers=bootstrap) as producer:
+        with pytest.raises(BadArgument, match="timeout_ms must be"):
+            await producer.close(given)
+        await producer.send_and_wait(topic, b"x")
+
+
+@pytest.mark.parametrize("given", ["5", -1])
+def test_the_synchronous_face_checks_it_too(bootstrap: str, topic: str, given: Any) -> None:
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        with pytest.raises(BadArgument, match="timeout_ms must be"):
+            producer.close(given)
+        producer.send_and_wait(topic, b"x")
+
+
+@pytest.mark.parametrize("where", ["before it is in a batch", "before it is acknowledged"])
+def test_an_interrupted_close_ends_what_is_under_way(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    in_batch = where == "before it is acknowledged"
+    producer = Producer(
+        bootstrap_servers=bootstrap if in_batch else UNREACHED, linger_ms=60_000, delivery_timeout_ms=120_000
+    )
+    waits = threading.Event()
+    if in_batch:
+        producer.partitions_for(topic)
+
+        async def flush() -> None:
+            waits.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(producer._inner, "flush", flush)
+    else:
+        enters = producer.handed_over
+
+        async def handed_over() -> None:
+            waits.set()
+            await enters()
+
+        monkeypatch.setattr(producer, "handed_over", handed_over)
+    deliveries = [producer.send(topic, b"x") for _ in range(3)]
+
+    def interrupt() -> None:
+        assert waits.wait(30)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt):
+        producer.close()
+    interrupting.join(30)
+    assert all(delivery.done() for delivery in deliveries)
+    assert all(isinstance(delivery.exception(), ClientClosed) for delivery in deliveries)
+    assert producer._inner.cluster._closed
+
+
+def test_a_fault_of_its_own_is_one_records(bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The records behind it are sent without anybody's call."""
+    with Producer(bootstrap_servers=bootstrap, linger_ms=60_000, delivery_timeout_ms=120_000) as producer:
+        producer.partitions_for(topic)
+        enter = producer._inner.try_enter
+        all_there, known = threading.Event(), threading.Event()
+
+        def fails_once(record: Any) -> Any:
+            assert all_there.wait(30)
+            if record.value == b"bad":
+                raise LookupError("no such street")
+            entered = enter(record)
+            known.set()
+            return entered
+
+        monkeypatch.setattr(producer._inner, "try_enter", fails_once)
+        bad, good = producer.send(topic, b"bad"), producer.send(topic, b"good")
+        all_there.set()
+        assert known.wait(30)
+        with pytest.raises(KafkaError, match="the producer failed: LookupError: no such street"):
+            bad.result(30)
+        producer.flush()
+        assert good.result(30).offset == 0
