@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from random import Random
+from typing import NamedTuple
 
 import pyarrow as pa
 from tests.arrow.batch_shapes import in_python, some_log
@@ -40,17 +41,48 @@ def damaged(raw: bytes, chance: Random) -> bytes:
     return bytes(changed)
 
 
-def outcome(raw: bytes, bounds: ReadBounds) -> tuple[pa.Table, str]:
+class Asked(NamedTuple):
+    """What is to be read of a damaged log."""
+
+    columns: tuple[str, ...]
+    bounds: ReadBounds
+    aborted: tuple[tuple[int, int], ...] | None
+
+
+def some_question(raw: bytes, chance: Random) -> Asked:
+    """All of the log, or in equal parts some columns, a slice of the offsets, and less than what is committed of it."""
+    headers = [header for _, header in iterate(raw, 0, len(raw))]
+    edges = [edge for header in headers for edge in (header.base_offset, header.next_offset)]
+    columns = tuple(chance.sample(COLUMNS, chance.randrange(1, len(COLUMNS)))) if chance.randrange(2) else COLUMNS
+    first, until = ReadBounds().first, ReadBounds().until
+    if chance.randrange(2):
+        first = max(0, chance.choice(edges) + chance.choice((-1, 0, 1, 2)))
+    if chance.randrange(2):
+        until = max(0, chance.choice(edges) + chance.choice((-1, 0, 1, 2)))
+    bounds = ReadBounds(
+        first=first,
+        until=until,
+        rows_max=chance.choice((1, 3, 1000)),
+        bytes_max=chance.choice((1, 500, 20_000, ReadBounds().bytes_max)),
+        check_crcs=bool(chance.randrange(5)),
+    )
+    hidden = [(header.base_offset, header.producer_id) for header in headers if header.producer_id >= 0]
+    aborted = tuple(chance.sample(hidden, chance.randrange(len(hidden) + 1))) if chance.randrange(2) else None
+    return Asked(columns, bounds, aborted)
+
+
+def outcome(raw: bytes, asked: Asked) -> tuple[pa.Table, str]:
     """What is read, and what is then said, if anything is."""
     batches: list[pa.RecordBatch] = []
     said = ""
+    columns, bounds, aborted = asked
     try:
-        for batch in decode(raw, topic="t", partition=3, columns=COLUMNS, bounds=bounds):
+        for batch in decode(raw, topic="t", partition=3, columns=columns, bounds=bounds, aborted=aborted):
             batch.validate(full=True)
             batches.append(batch)
     except RecordError as error:
         said = f"{type(error).__name__}: {error}"
-    return pa.Table.from_batches(batches, schema_of(COLUMNS)), said
+    return pa.Table.from_batches(batches, schema_of(columns)), said
 
 
 def check(rounds: int, seed: int) -> int:
@@ -62,12 +94,12 @@ def check(rounds: int, seed: int) -> int:
         if number % DAMAGES == 0:
             raw = some_log(chance, chance.randrange(1, 5))
         bad = damaged(raw, chance)
-        bounds = ReadBounds(rows_max=chance.choice((3, 1000)), check_crcs=bool(chance.randrange(5)))
-        found = outcome(bad, bounds)
+        asked = some_question(raw, chance)
+        found = outcome(bad, asked)
         with in_python():
-            expected = outcome(bad, bounds)
+            expected = outcome(bad, asked)
         same = found[1] == expected[1] and found[0].equals(expected[0])
-        assert same, f"seed {seed}, round {number}: {found[1]!r}, not {expected[1]!r}: {bad.hex()}"
+        assert same, f"seed {seed}, round {number}, {asked}: {found[1]!r}, not {expected[1]!r}: {bad.hex()}"
         faults += bool(expected[1])
     return faults
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Iterator
+from mmap import mmap
 from random import Random
 from typing import Any
 
@@ -17,6 +19,7 @@ from ottla.arrow import encoding
 from ottla.arrow.decoding import decode
 from ottla.arrow.encoding import Encoder, encode
 from ottla.arrow.errors import BadColumns, BadRow, RowTooLarge
+from ottla.arrow.given import pieces
 from ottla.arrow.plain_encoding import WriteBounds
 from ottla.arrow.schema import COLUMNS, HEADERS_TYPE
 from ottla.records.batch import HEADER_SIZE, check_crc, parse_header
@@ -64,6 +67,44 @@ def test_an_array_whose_ends_lie_outside_of_its_bytes_is_refused(ends: tuple[int
         list(encoder().batches(pa.table({"value": lie})))
     with pytest.raises(BadColumns, match="not sound"):
         list(encoder().batches(pa.table({"value": [b"v", b"v"], "key": lie})))
+
+
+def numbered(rows: int, size: int) -> pa.Array:
+    """Values of a large type that begin with their row's number, every third null. Zeros behind it take no memory."""
+    ends = array("q", range(0, (rows + 1) * size, size))
+    valid = bytes(sum(1 << bit for bit in range(8) if (8 * at + bit) % 3) for at in range(rows // 8 + 1))
+    memory = mmap(-1, rows * size)
+    for row in range(rows):
+        struct.pack_into("<i", memory, row * size, row)
+    return pa.Array.from_buffers(pa.large_binary(), rows, [pa.py_buffer(one) for one in (valid, ends, memory)])
+
+
+def test_values_of_more_than_two_gigabytes_together() -> None:
+    """The rows behind the first two gigabytes of a column were refused, in however small pieces."""
+    values = numbered(2200, 1 << 20)
+    table = pa.table({"value": values, "partition": pa.array(range(2200), pa.int64())})
+    halves = list(pieces(table, 1 << 16))
+    assert [(one.row, len(one.values)) for one in halves] == [(0, 1100), (1100, 1100)]
+    for one in halves:
+        assert one.values.type == pa.binary()
+        assert one.values.nbytes < 2**31
+        assert one.partitions[0].as_py() == one.row
+        assert one.values.is_valid().to_pylist() == [row % 3 != 0 for row in range(one.row, one.row + 1100)]
+    for row in (1100, 2197):
+        assert halves[1].values[row - 1100].as_py() == row.to_bytes(4, "little") + bytes((1 << 20) - 4)
+    small = list(pieces(table.slice(2100), 60))
+    assert [(one.row, len(one.values)) for one in small] == [(0, 60), (60, 40)]
+    one_header_each = pa.LargeListArray.from_arrays(
+        pa.array(range(2201), pa.int64()),
+        pa.StructArray.from_arrays([pa.array(["h"] * 2200), values], ["key", "value"]),
+    )
+    (last,) = pieces(pa.table({"value": pa.nulls(2200), "headers": one_header_each}).slice(2195), 60)
+    assert last.headers.to_pylist() == [
+        [{"key": "h", "value": row.to_bytes(4, "little") + bytes((1 << 20) - 4) if row % 3 else None}]
+        for row in range(2195, 2200)
+    ]
+    with pytest.raises(BadColumns, match="value"):
+        list(pieces(pa.table({"value": numbered(2, 1 << 31)}), 60))
 
 
 def test_tables_of_every_shape_become_the_records_that_they_say() -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.arrow.table_shapes import some_rows, some_table
 from tests.native.conftest import NOTHING_COMPILED
+from tests.native.other_threads import another_thread_runs_during
 
 from ottla.arrow import encoding
 from ottla.arrow.encoding import Encoder
@@ -44,6 +45,16 @@ def test_the_hash_of_keys() -> None:
     for size in range(20):
         key = bytes(range(250, 250 - size, -1))
         assert compiled.murmur2(key) == murmur2(key)
+
+
+def test_another_thread_runs_while_batches_are_made() -> None:
+    values = (0, 100_000, None, ends(*range(100_001)), pa.py_buffer(bytes(100_000)))
+    turns = array("i", [0])
+
+    def made() -> None:
+        compiled.encode((None, values, *[None] * 5), 1, turns, 0, 1, NOW, 1 << 24, 1000)
+
+    assert another_thread_runs_during(made)
 
 
 def ends(*numbers: int) -> Any:

@@ -10,6 +10,7 @@ import pytest
 from tests.arrow.batch_shapes import NOW, read, rows_by_objects, some_log
 from tests.arrow.mutated_batches import check
 from tests.native.conftest import NOTHING_COMPILED
+from tests.native.other_threads import another_thread_runs_during
 
 from ottla.records.checksum import crc32c
 from ottla.records.record import Record, encode_batch
@@ -127,6 +128,18 @@ def test_what_is_said_wrongly() -> None:
     for start, end in ((-1, 5), (5, 4), (0, len(raw) + 1)):
         with pytest.raises(ValueError, match="stretch"):
             compiled.survey(raw, start, end, 0, 9, 9, 9, True)
+
+
+def test_another_thread_runs_while_columns_are_filled() -> None:
+    values = [b"x"] * 100_000
+    raw = batch(*values)
+    ends, marks = bytearray(4 * (len(values) + 1)), bytearray(len(values) // 8 + 1)
+    rooms = (None, None, None, ends, bytearray(len(values)), marks, *[None] * 8)
+
+    def filled() -> None:
+        compiled.fill(raw, ((0, len(raw), 0, len(values)),), (None,), rooms, len(values), 0, 2**63 - 1, True)
+
+    assert another_thread_runs_during(filled)
 
 
 def test_a_survey_of_a_cut_batch_ends_before_it() -> None:

@@ -17,6 +17,8 @@ from ottla.arrow.schema import HEADERS, HEADERS_TYPE, KEY, OFFSET, PARTITION, TI
 KNOWN: Final = (VALUE, KEY, HEADERS, PARTITION, TIMESTAMP, TOPIC)
 PASSED_OVER: Final = frozenset({OFFSET, TIMESTAMP_TYPE})
 
+#: Arrow counts the bytes of a column in 31 bits, where its type is none of the large ones.
+_BYTES_MAX: Final = 2**31 - 1
 #: How many of a unit make a millisecond.
 _DIVISORS: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
@@ -85,8 +87,8 @@ def _converted(batch: Any, row: int) -> Iterator[GivenRows]:
             _cast(HEADERS, columns.get(HEADERS), HEADERS_TYPE),
         )
     except BadColumns:
-        # Arrow counts the bytes of a column in 31 bits: half of the rows may have few enough.
-        if batch.num_rows < 2 or batch.nbytes <= 2**31:
+        # Half of the rows may have few enough bytes.
+        if batch.num_rows < 2 or batch.nbytes <= _BYTES_MAX:
             raise
         middle = batch.num_rows // 2
         yield from _converted(batch.slice(0, middle), row)
@@ -106,10 +108,40 @@ def _cast(name: str, column: Any, kind: Any) -> Any:
         wrong = wrong or not (pa.types.is_integer(of_column) or pa.types.is_null(of_column))
     try:
         if not wrong:
-            return column.cast(kind)
+            return _recast(column, kind)
     except pa.ArrowException as error:
         raise BadColumns(f"column {name!r} is {of_column}, which does not become {kind}: {error}") from error
     raise BadColumns(f"column {name!r} is {of_column}, not {kind}")
+
+
+def _recast(column: Any, kind: Any) -> Any:
+    """Raises ArrowException."""
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid:
+        # Of a column of a large type Arrow asks where its last byte lies, and a slice may lie behind 2 GiB of others.
+        if kind == pa.int32() or column.nbytes > _BYTES_MAX:
+            raise
+        if kind == pa.binary():
+            return _counted_anew(column)
+        column.validate(full=True)
+        return pa.concat_arrays([column.slice(0, 0), column]).cast(kind)  # a copy has these rows' headers alone
+
+
+def _counted_anew(column: Any) -> Any:
+    """Values of a large type as binary, in the memory where they are."""
+    if not (pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)):
+        raise pa.ArrowInvalid("its values take more than 2 GiB")
+    from pyarrow import compute  # a slow import, for what is rare
+
+    _, counts, values = column.buffers()
+    ends = pa.Array.from_buffers(pa.int64(), len(column) + 1, [None, counts], offset=column.offset)
+    first = ends[0].as_py()
+    behind = compute.subtract(ends, first).cast(pa.int32())
+    valid = column.is_valid().buffers()[1] if column.null_count else None
+    return pa.Array.from_buffers(
+        pa.binary(), len(column), [valid, behind.buffers()[1], values.slice(first, behind[-1].as_py())]
+    )
 
 
 def _times(column: Any) -> tuple[Any, int]:

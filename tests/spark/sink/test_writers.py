@@ -15,7 +15,7 @@ from ottla.arrow.schema import HEADERS_TYPE
 from ottla.spark.options import OptionError
 from ottla.spark.sink import batch_writer, stream_writer
 from ottla.spark.sink.clients import kept_clients
-from ottla.spark.sink.errors import BadSinkColumns, LedgerFault, RowsNotWritten
+from ottla.spark.sink.errors import BadSinkColumns, LedgerFault, QueryNameTaken, RowsNotWritten
 from ottla.spark.sink.messages import TaskReport
 from ottla.testing import broker
 from ottla.testing.in_process import InProcessBroker
@@ -136,3 +136,16 @@ def test_a_ledger_needs_a_micro_batch(ottla_broker: InProcessBroker, topic: str)
     options = {"kafka.bootstrap.servers": ottla_broker.bootstrap, "topic": topic, "ottla.query": topic}
     with pytest.raises(LedgerFault, match="of which query and batch"):
         stream_writer(VALUES, False, options).write(iter([values(1)]))
+
+
+def test_of_two_queries_under_a_new_name_the_second_to_finish_is_refused(
+    ottla_broker: InProcessBroker, topic: str
+) -> None:
+    """Planned before any batch of the name was finished, neither knows of the other."""
+    options = {"kafka.bootstrap.servers": ottla_broker.bootstrap, "topic": topic, "ottla.query": topic}
+    one, other = (stream_writer(VALUES, False, options) for _ in range(2))
+    for _ in range(2):  # what is finished already is finished
+        one.commit([TaskReport(rows=1, query_id="one", skipped=False)], 0)
+    with pytest.raises(QueryNameTaken, match=f"ottla.query={topic} is the name of another query.* the id one"):
+        other.commit([TaskReport(rows=1, query_id="other", skipped=False)], 0)
+    one.commit([TaskReport(rows=1, query_id="one", skipped=False)], 1)

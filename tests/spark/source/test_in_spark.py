@@ -74,6 +74,8 @@ def test_columns_and_filters_are_asked_for_early(spark: Any, broker: InProcessBr
         chosen = frame.where("partition = 1 and offset >= 7 and timestamp >= timestamp'2020-01-01 00:00:00'")
         assert chosen.rdd.getNumPartitions() == 1
         assert sorted(int(row.value) for row in chosen.collect()) == [22, 25, 28]
+        younger = frame.where("timestamp > timestamp'2100-01-01 00:00:00'")
+        assert (younger.count(), younger.rdd.getNumPartitions()) == (0, 1)  # of no split Spark makes one task
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
     assert ottla.spark.reader(spark).options(**options_for(broker, topic)).load().where("offset > 8").count() == 3

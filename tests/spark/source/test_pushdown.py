@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -76,3 +76,22 @@ def test_no_row_that_passes_the_filters_is_cut_off(seed: int) -> None:
                 assert found.keeps(TopicPartition("orders", partition))
                 assert (found.offset_min or 0) <= offset
                 assert found.offset_max is None or offset <= found.offset_max
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bounds_of_times_are_the_least_milliseconds_that_pass(seed: int) -> None:
+    chance = Random(seed)
+    lower = {GreaterThan: datetime.__gt__, GreaterThanOrEqual: datetime.__ge__, EqualTo: datetime.__ge__}
+    epoch = at("1970-01-01")
+    chosen = [
+        (kind, epoch + timedelta(microseconds=5000 + chance.choice((-1, 0, 1, 999)) + 1000 * chance.randrange(20)))
+        for kind in chance.choices((*lower, LessThan, LessThanOrEqual), k=2)
+    ]
+    # As PySpark makes them: without a zone, in this machine's.
+    given = [bound.astimezone().replace(tzinfo=None) if chance.randrange(2) else bound for _, bound in chosen]
+    found = pushed_of([kind(TIMESTAMP, bound) for (kind, _), bound in zip(chosen, given, strict=True)])
+    of_lower = [(lower[kind], bound) for kind, bound in chosen if kind in lower]
+    passing = [
+        ms for ms in range(40) if all(passes(epoch + timedelta(milliseconds=ms), bound) for passes, bound in of_lower)
+    ]
+    assert found.time_ms_min == (passing[0] if of_lower else None)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from pyspark.sql.datasource import InputPartition
+from tests.searches import seeds
 from tests.spark.source.conftest import Fill
 
-from ottla.client.sync import Admin
+from ottla.client.sync import Admin, Producer
 from ottla.model import TopicPartition
 from ottla.spark import OptionError
 from ottla.spark.source.errors import DataLost, ReadFailed, TopicMissing
-from ottla.spark.source.links import link
+from ottla.spark.source.links import Link, link
+from ottla.spark.source.loss import LossPolicy
 from ottla.spark.source.planning import batch_splits
 from ottla.spark.source.pushdown import PushedBounds
+from ottla.spark.source.ranges import RangeReader
 from ottla.spark.source.settings import SourceSettings, source_settings
 from ottla.spark.source.splits import Range, Split
 from ottla.spark.source.tasks import read_split
@@ -82,8 +87,6 @@ def test_what_is_assigned_or_matches(broker: InProcessBroker, topic: str, fill: 
 
 
 def test_times_become_offsets(broker: InProcessBroker, topic: str) -> None:
-    from ottla.client.sync import Producer
-
     with Producer(bootstrap_servers=broker.bootstrap) as producer:
         for number, time_ms in enumerate((1000, 3000, 2000, 4000)):  # times of producers are in no order
             producer.send(topic, b"%d" % number, partition=0, timestamp=time_ms)
@@ -108,6 +111,32 @@ def test_bounds_that_filters_left(broker: InProcessBroker, topic: str, fill: Fil
     splits = batch_splits(settings, pushed)
     assert [(split.tp.partition, split.first, split.until) for split in splits] == [(0, 4, 7), (1, 4, 7)]
     assert batch_splits(settings, PushedBounds(time_ms_min=2**41)) == []
+
+
+@pytest.mark.parametrize("seed", seeds(2, 20))
+def test_a_bound_of_time_leaves_out_what_lies_before_the_first_as_young(
+    broker: InProcessBroker, topic: str, seed: int
+) -> None:
+    """Times of producers are in no order: what comes behind the first that is as young is read, however old it is."""
+    chance = Random(seed)
+    times: dict[int, list[int]] = {partition: [] for partition in range(3)}
+    with Producer(bootstrap_servers=broker.bootstrap, batch_size=chance.choice((1, 16_384))) as producer:
+        for number in range(60):
+            partition = chance.choice((0, 0, 1, 2))
+            times[partition].append(1_700_000_000_000 + number + chance.randrange(-15, 16))
+            producer.send(topic, b"%d" % number, partition=partition, timestamp=times[partition][-1])
+    settings = settings_for(broker, topic)
+    edges = sorted({edge for found in times.values() for time in found for edge in (time, time + 1)})
+    for least in (edges[0], edges[-1], *chance.sample(edges, 6)):
+        offset_max = chance.choice((None, chance.randrange(20)))
+        wanted = []
+        for partition, found in times.items():
+            first = next((offset for offset, time in enumerate(found) if time >= least), len(found))
+            until = len(found) if offset_max is None else min(len(found), offset_max + 1)
+            if first < until:
+                wanted.append((partition, first, until))
+        splits = batch_splits(settings, PushedBounds(time_ms_min=least, offset_max=offset_max))
+        assert [(one.tp.partition, one.first, one.until) for one in splits] == wanted, (least, offset_max)
 
 
 def test_columns_that_are_not_asked_for_are_not_there(broker: InProcessBroker, topic: str, fill: Fill) -> None:
@@ -294,6 +323,38 @@ def test_a_task_that_is_left_early_leaves_the_link_usable(broker: InProcessBroke
     batches.close()  # type: ignore[attr-defined]
     assert read_all(settings, splits) == numbered(3000)
     assert link(settings.client) is link(dict(settings.client))
+
+
+class WatchedLink(Link):
+    """Keeps what was begun with it."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        super().__init__(settings)
+        self.begun: list[Future[Any]] = []
+
+    def begin(self, work: Any) -> Future[Any]:
+        self.begun.append(super().begin(work))
+        return self.begun[-1]
+
+
+def test_the_next_mebibyte_is_on_its_way_while_one_is_decoded(broker: InProcessBroker, topic: str) -> None:
+    with Producer(bootstrap_servers=broker.bootstrap, batch_size=100_000) as producer:
+        for _ in range(50):
+            producer.send(topic, bytes(90_000), partition=0)
+    settings = settings_for(broker, topic)
+    (split,) = batch_splits(settings)
+    watched = WatchedLink(settings.client)
+    try:
+        batches = RangeReader(watched, split, ("offset",), LossPolicy(fail=True), 30_000).batches()
+        assert next(batches).num_rows
+        assert len(watched.begun) == 2
+        first, second = (one.result(timeout=30) for one in watched.begun)  # and nobody takes the second yet
+        assert second.first == first.next_offset
+        assert all((1 << 20) - 91_000 < one.end <= 1 << 20 for one in (first, second))
+        assert len(list(batches)) == 4
+        assert len(watched.begun) == 5
+    finally:
+        watched.close()
 
 
 def test_spark_makes_a_task_of_no_split() -> None:
