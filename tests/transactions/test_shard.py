@@ -486,10 +486,22 @@ def test_a_completion_that_the_journal_refuses_is_written_later() -> None:
     world.end(ongoing(world))
     world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
     world.sent.written()
-    assert world.status is S.PREPARE_COMMIT
+    assert (world.status, world.counts.unwritten) == (S.PREPARE_COMMIT, 1)
+    world.advance(shard_module.RETRY_MS)
+    assert (world.status, world.counts.unwritten) == (S.PREPARE_COMMIT, 1)
     world.journal.refusal = None
     world.advance(shard_module.RETRY_MS)
-    assert world.status is S.COMPLETE_COMMIT
+    assert (world.status, world.counts.unwritten) == (S.COMPLETE_COMMIT, 0)
+
+
+def test_a_completion_that_is_not_written_is_not_counted_where_the_partition_is_given_up() -> None:
+    world = World()
+    world.end(ongoing(world))
+    world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.sent.written()
+    assert world.counts.unwritten == 1
+    world.move_over()
+    assert world.counts.unwritten == 0
 
 
 def test_a_client_is_answered_before_the_markers_go_and_they_go_whatever_becomes_of_the_answer() -> None:
