@@ -61,13 +61,15 @@ QUIET_SECONDS = 0.5
 NICEST = 19
 
 
-def every_attack() -> list[Attack]:
-    """In the order of the table."""
-    kinds = (
-        *(baseline, connections, crowds, long_answers, names, groups, transactional_ids, partitions),
-        *(fetches, batches, bombs, scrapes, transactions, overdue, arrays),
-    )
-    return [attack for kind in kinds for attack in kind.attacks()]
+def every_attack(ids: int = transactional_ids.IDS) -> list[Attack]:
+    """In the order of the table. `ids`: for how many transactional ids is asked."""
+    before = (baseline, connections, crowds, long_answers, names, groups)
+    behind = (partitions, fetches, batches, bombs, scrapes, transactions, overdue, arrays)
+    return [
+        *(attack for kind in before for attack in kind.attacks()),
+        *transactional_ids.attacks(ids),
+        *(attack for kind in behind for attack in kind.attacks()),
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,13 +271,20 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--target", choices=[OTTLA, KAFKA], default=OTTLA, help="the broker that is attacked")
     parser.add_argument("--list", action="store_true", help="say what each attack sends and what its bound is")
     parser.add_argument("--markdown", action="store_true", help="print the table as docs/reliability.md has it")
+    parser.add_argument(
+        "--ids",
+        type=int,
+        default=transactional_ids.IDS,
+        metavar="COUNT",
+        help=f"how many ids txn-ids asks for ({transactional_ids.IDS:,}); a broker has room for 1,000,000",
+    )
     parser.add_argument("--data", type=Path, default=_REPOSITORY / ".cache", help="folder on the disk to use")
     return parser.parse_args(words)
 
 
 def main(words: Sequence[str] | None = None) -> int:
     options = arguments(words)
-    every = {attack.name: attack for attack in every_attack()}
+    every = {attack.name: attack for attack in every_attack(options.ids)}
     if unknown := [pattern for pattern in options.name if not fnmatch.filter(every, pattern)]:
         print(f"no attack is called {', '.join(unknown)}; --list says which there are", file=sys.stderr)
         return 2

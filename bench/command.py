@@ -33,6 +33,7 @@ from bench import (
     spark_writing,
     throughput,
     transactional_frames,
+    transactional_idle,
     transactional_ids,
     transactions,
 )
@@ -63,6 +64,7 @@ def every_scenario() -> list[Scenario]:
         *lifecycle.scenarios(),
         *groups.scenarios(),
         transactional_ids.ManyIds(),
+        transactional_idle.IdleProducers(),
         *compaction.scenarios(),
         *arrow.scenarios(),
         formats.Formats(),

@@ -2,8 +2,12 @@
 
 small PRODUCERS SECONDS     transactions of one record, one after the other, of each producer; prints transactions,
                             seconds, and microseconds of a transaction's p50 and p99
-large RECORDS A_TRANSACTION how long so many records take, 0 for none in transactions; prints seconds
+large RECORDS A_TRANSACTION [ABORTED_EACH]
+                            how long so many records take, 0 for none in transactions; of so many transactions one is
+                            aborted; prints seconds
 consume RECORDS ISOLATION   how long a consumer takes for so many; prints seconds
+idle PRODUCERS OPEN         begins with so many producers, each with a record in a transaction that is committed, or
+                            left open where OPEN is 1; prints a line, and does nothing until its input ends
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import statistics
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import confluent_kafka
@@ -84,7 +89,7 @@ def small(ports: str, topic: str, producers: str, seconds: str) -> None:
     print(len(took), passed, statistics.median(took) * 1e6, took[int(len(took) * 0.99)] * 1e6)
 
 
-def large(ports: str, topic: str, records: str, a_transaction: str) -> None:
+def large(ports: str, topic: str, records: str, a_transaction: str, aborted_each: str = "0") -> None:
     failures: list[object] = []
     settings = {
         "linger.ms": 5,
@@ -103,15 +108,23 @@ def large(ports: str, topic: str, records: str, a_transaction: str) -> None:
     # The first answers of a broker's metadata are no part of what is measured.
     _produce(producer, topic, 1, in_transaction=bool(each))
     began = time.monotonic()
-    for left in range(int(records), 0, -(each or int(records))):
-        _produce(producer, topic, min(left, each or left), in_transaction=bool(each))
+    for number, left in enumerate(range(int(records), 0, -(each or int(records)))):
+        aborts = is_aborted(number, int(aborted_each))
+        _produce(producer, topic, min(left, each or left), in_transaction=bool(each), aborts=aborts)
     passed = time.monotonic() - began
     if failures:
         raise SystemExit(f"{len(failures)} records were refused: {failures[:1]}")
     print(passed)
 
 
-def _produce(producer: confluent_kafka.Producer, topic: str, records: int, *, in_transaction: bool) -> None:
+def is_aborted(number: int, each: int) -> bool:
+    """Of every so many transactions the first; with 0 none."""
+    return bool(each) and number % each == 0
+
+
+def _produce(
+    producer: confluent_kafka.Producer, topic: str, records: int, *, in_transaction: bool, aborts: bool = False
+) -> None:
     if in_transaction:
         producer.begin_transaction()
     produce = producer.produce
@@ -123,7 +136,10 @@ def _produce(producer: confluent_kafka.Producer, topic: str, records: int, *, in
                 producer.poll(0.01)
                 produce(topic, VALUE, partition=0)
         producer.poll(0)
-    if in_transaction:
+    if aborts:
+        producer.flush(WAIT_S)  # what has not been sent yet would never be
+        producer.abort_transaction(WAIT_S)
+    elif in_transaction:
         producer.commit_transaction(WAIT_S)
     elif left := producer.flush(WAIT_S):
         raise SystemExit(f"{left} records unacknowledged")
@@ -153,7 +169,23 @@ def consume(ports: str, topic: str, records: str, isolation: str) -> None:
     consumer.close()
 
 
-WORKS = {"small": small, "large": large, "consume": consume}
+def idle(ports: str, topic: str, producers: str, is_open: str) -> None:
+    made = [transactional(ports, f"idle-{number}", **{"linger.ms": 0}) for number in range(int(producers))]
+    for producer in made:
+        producer.init_transactions(WAIT_S)
+        producer.begin_transaction()
+        producer.produce(topic, VALUE, partition=0)
+        if producer.flush(WAIT_S):
+            raise SystemExit("a record was not acknowledged")
+        if not int(is_open):
+            producer.commit_transaction(WAIT_S)
+    print("idle", flush=True)
+    sys.stdin.read()
+    for producer in made if int(is_open) else ():
+        producer.abort_transaction(WAIT_S)
+
+
+WORKS: dict[str, Callable[..., None]] = {"small": small, "large": large, "consume": consume, "idle": idle}
 
 if __name__ == "__main__":
     WORKS[sys.argv[1]](*sys.argv[2:])

@@ -14,6 +14,7 @@ from bench.lifecycle import brokers
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
 from bench.servers import KAFKA, NULL, Running
+from bench.transactional_client import is_aborted
 from bench.wire import delete_topic, fresh_topic
 
 TOPIC = "transactions"
@@ -133,11 +134,13 @@ class LargeTransactions:
 
 @dataclass(frozen=True, kw_only=True)
 class Consumption:
-    """Of a topic of transactions of a thousand records, all of them committed, by librdkafka."""
+    """Of a topic of transactions of a thousand records, by librdkafka. Rates are of all records that the log has."""
 
     name: str = "transactions-consume"
     title: str = "committed records consumed, librdkafka"
     a_transaction: int = 1_000
+    #: Of so many transactions one is aborted; 0: none.
+    aborted_each: int = 0
     measures: Sequence[Measure] = (
         Measure(name="committed", label="read_committed", unit="k records/s"),
         Measure(name="uncommitted", label="read_uncommitted", unit="k records/s"),
@@ -154,13 +157,14 @@ class Consumption:
             running = on_all_cores(context, kind)
             filled.add(kind)
             fresh_topic(running.port, TOPIC)
-            client("large", [running.port], TOPIC, records, self.a_transaction)
+            client("large", [running.port], TOPIC, records, self.a_transaction, self.aborted_each)
 
         def take(kind: str) -> Figures:
             running = on_all_cores(context, kind)
 
             def rate(isolation: str) -> float:
-                (seconds,) = client("consume", [running.port], TOPIC, records, isolation)
+                seen = records - (self._aborted(records) if isolation == READ_COMMITTED else 0)
+                (seconds,) = client("consume", [running.port], TOPIC, seen, isolation)
                 return records / seconds / 1000
 
             pairs = min(PAIRS_A_ROUND, context.effort.rounds)
@@ -171,6 +175,11 @@ class Consumption:
         for kind in filled:
             delete_topic(context.shared(kind).port, TOPIC)
         return results
+
+    def _aborted(self, records: int) -> int:
+        assert records % self.a_transaction == 0
+        count = records // self.a_transaction
+        return sum(is_aborted(number, self.aborted_each) for number in range(count)) * self.a_transaction
 
 
 def shared_scenarios() -> list[SmallTransactions | LargeTransactions | Consumption]:
@@ -190,4 +199,9 @@ def shared_scenarios() -> list[SmallTransactions | LargeTransactions | Consumpti
         ),
         LargeTransactions(),
         Consumption(),
+        Consumption(
+            name="transactions-consume-aborted",
+            title="committed records consumed where a third of the transactions was aborted, librdkafka",
+            aborted_each=3,
+        ),
     ]

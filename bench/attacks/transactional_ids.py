@@ -18,6 +18,10 @@ from ottla.protocol.message import Message
 
 FIND_COORDINATOR, INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, END_TXN = 10, 22, 24, 26
 IDS = 50_000
+#: What an id may cost where there are more of them: a million may have a gigabyte.
+ID_MB = 0.001
+#: On a machine with other work.
+IDS_A_SECOND_MIN = 500
 #: Sent before their answers are read.
 IDS_AT_ONCE = 100
 LONG_IDS = 2_000
@@ -58,11 +62,13 @@ class ManyIds(Attack):
     """One connection asks for one new id after the other."""
 
     def __init__(self, name: str, count: int, length: int, memory_mb: float) -> None:
+        """What is asked for beyond a million is refused: POLICY_VIOLATION."""
         self.name = name
         self.sends = f"InitProducerId of {count:,} new transactional ids" + f" of {length:,} characters" * (
             length > 100
         )
         self.bound = Bound(memory_mb=memory_mb)
+        self.seconds_max = max(Attack.seconds_max, count / IDS_A_SECOND_MIN)
         self._count, self._length = count, length
 
     def prepare(self, victim: Victim) -> None:
@@ -131,9 +137,9 @@ class ManyPartitions(Attack):
         )
 
 
-def attacks() -> list[Attack]:
+def attacks(ids: int = IDS) -> list[Attack]:
     return [
-        ManyIds("txn-ids", IDS, 20, 64),
+        ManyIds("txn-ids", ids, 20, max(64, ids * ID_MB)),
         # Names have 128 MiB together, and each is held twice.
         ManyIds("txn-long-ids", LONG_IDS, ID_LENGTH_MAX, 280),
         ManyPartitions(),

@@ -84,6 +84,12 @@ def test_the_list_says_what_is_sent_and_its_bound(capsys: pytest.CaptureFixture[
     assert "DescribeConfigs of one broker, 20,000 times in a request; at most 50 ms, 64 MB" in "\n".join(lines)
 
 
+def test_more_ids_than_usual_may_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list", "--ids", "1000100"]) == 0
+    said = capsys.readouterr().out
+    assert "InitProducerId of 1,000,100 new transactional ids; at most 50 ms, 1000.1 MB" in said
+
+
 def test_a_name_that_no_attack_has_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["no-such"]) == 2
     assert "no-such" in capsys.readouterr().err

@@ -10,9 +10,11 @@ from tests.broker.test_broker_metrics import numbers
 from tests.handlers.frames import batch, produce
 from tests.server.conftest import BrokerThread, Peer
 
+from ottla.broker.broker import Broker
 from ottla.broker.transaction_metrics import register_transaction_metrics
+from ottla.coordinators.caller import Now
 from ottla.handlers.routes import ROUTES
-from ottla.model import OFFSETS_TOPIC, TRANSACTION_TOPIC, ErrorCode
+from ottla.model import OFFSETS_TOPIC, TRANSACTION_TOPIC, ErrorCode, TopicPartition
 from ottla.protocol.apis import api
 from ottla.protocol.generated.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ottla.protocol.generated.add_partitions_to_txn import (
@@ -36,6 +38,8 @@ from ottla.protocol.generated.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from ottla.protocol.message import Message
+from ottla.transactions.coordinator import TransactionCoordinator
+from ottla.transactions.markers import TransactionEnd
 
 PROPERTIES = {
     "transaction.state.log.replication.factor": "1",
@@ -47,6 +51,8 @@ PROPERTIES = {
 NONE, CONCURRENT = ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 TOPIC = "t"
+
+MARKERS = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
 
 Producer = tuple[int, int]
 
@@ -337,6 +343,34 @@ def test_transactions_in_numbers(running: BrokerThread, peer: Peer) -> None:
     scene.ask(scene.ending(producer), 4)
     scene.until(scene.ending(producer), CONCURRENT, version=4)
     assert (seen("ids"), seen("ongoing"), seen("ending")) == (ids + 1, ongoing, 0)
+    # Beside transactions themselves: a marker for a topic that nobody knows (yet), and completions that are refused.
+    waiting = (f"{MARKERS}unknowndestinationqueuesize", f"{MARKERS}logappendretryqueuesize")
+
+    def look() -> list[float]:
+        found = numbers(running.look(lambda broker: broker.registry.render()))
+        return [found["ottla_transactions_ending"], *(found[name] for name in waiting)]
+
+    assert look() == [0, 0, 0]
+    owner = object()
+    unknown = frozenset({TopicPartition("unknown", 0), TopicPartition("unknown", 1)})
+    running.look(lambda broker: made(broker).markers.send(owner, TransactionEnd(7, 0, 0, True, 0, unknown), never))
+    running.look(lambda broker: setattr(made(broker).counts, "unwritten", 3))
+    assert look() == [1, 1, 3]
+    running.look(lambda broker: made(broker).markers.forget(owner))
+    running.look(lambda broker: setattr(made(broker).counts, "unwritten", 0))
+    while look() != [0, 0, 0]:
+        pass  # until the pause is over after which they would go again
+
+
+def made(broker: Broker) -> TransactionCoordinator:
+    assert broker.services is not None
+    found = broker.services.transactions_on_demand.made
+    assert found is not None
+    return found
+
+
+def never(now: Now) -> None:
+    raise AssertionError("its topic is not there")
 
 
 def test_clients_do_not_write_to_it(running: BrokerThread, peer: Peer) -> None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tools.kafka_tools import KafkaTools
 
+from ottla.client.admin.admin import Admin
+from ottla.client.producing.sequences import ProducerIdentity
+from ottla.client.sync import Producer
+from ottla.model import TopicPartition as ProducedTo
 from ottla.protocol.generated.describe_transactions import DescribeTransactionsRequest
+from ottla.testing import InProcessBroker
+from tests.client.admin.test_transactions import write_behind_the_end
 from tests.conftest import WatchServer
 from tests.interop.broker import Broker
 from tests.interop.clients import SECONDS_MAX, eventually
@@ -89,3 +97,78 @@ def test_kafkas_tool_reads_what_is_stored(used: Broker, kafka_tools: KafkaTools)
         assert "Could not" not in dumped
         states += [line for line in dumped.splitlines() if f"transactional_id={ID}" in line or f'"{ID}"' in line]
     assert len(states) > 4, dumped
+
+
+HELD = "held"
+
+
+@pytest.fixture(scope="module")
+def held() -> Iterator[Held]:
+    """A broker that verifies nothing, with a transaction that is open and two that hang."""
+    with InProcessBroker(properties={**PROPERTIES, "transaction.partition.verification.enable": "false"}) as broker:
+        create_topic(AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0}), HELD, partitions=3)
+        with Producer(bootstrap_servers=broker.bootstrap, transactional_id="open") as producer:
+            producer.begin()
+            producer.send_and_wait(HELD, b"open", partition=0)
+            hanging = asyncio.run(leave_hanging(broker.bootstrap))
+            yield Held(broker.bootstrap, hanging)
+            producer.commit()
+
+
+class Held(NamedTuple):
+    bootstrap: str
+    #: Whose transactions hang in partitions 1 and 2.
+    hanging: ProducerIdentity
+
+
+async def leave_hanging(bootstrap: str) -> ProducerIdentity:
+    async with Admin(bootstrap_servers=bootstrap) as admin:
+        producer = (await admin.fence_producers(["late"]))["late"]
+        for partition in (1, 2):
+            of_late = ProducedTo(HELD, partition)
+            await write_behind_the_end(admin, of_late, producer, age_ms=20 * 60_000, transactional_id="late")
+        return producer
+
+
+def transactions(kafka_tools: KafkaTools, held: Held, *words: str) -> list[dict[str, str]]:
+    """The rows of a table that Kafka's tool prints, by the names of their columns."""
+    printed = kafka_tools.run("TransactionsCommand", "--bootstrap-server", held.bootstrap, *words).checked()
+    header, *rows = printed.splitlines()
+    return [dict(zip(header.split(), row.split(), strict=True)) for row in rows]
+
+
+def test_kafkas_tool_sees_an_open_transaction(held: Held, kafka_tools: KafkaTools) -> None:
+    (row,) = [row for row in transactions(kafka_tools, held, "list") if row["TransactionalId"] == "open"]
+    assert row["TransactionState"] == "Ongoing"
+    (described,) = transactions(kafka_tools, held, "describe", "--transactional-id", "open")
+    assert (described["TransactionState"], described["TopicPartitions"]) == ("Ongoing", f"{HELD}-0")
+    assert (described["ProducerId"], described["TransactionTimeoutMs"]) == (row["ProducerId"], "60000")
+    assert int(described["TransactionDurationMs"]) >= 0
+    (writes,) = transactions(kafka_tools, held, "describe-producers", "--topic", HELD, "--partition", "0")
+    assert (writes["ProducerId"], writes["ProducerEpoch"]) == (row["ProducerId"], described["ProducerEpoch"])
+    assert (writes["LastSequence"], writes["CurrentTransactionStartOffset"]) == ("0", "0")
+
+
+def test_kafkas_tool_finds_those_that_hang_and_ends_them(held: Held, kafka_tools: KafkaTools) -> None:
+    found = transactions(kafka_tools, held, "find-hanging", "--broker-id", "1")
+    assert sorted((row["Topic"], row["Partition"], row["StartOffset"]) for row in found) == [
+        (HELD, "1", "0"),
+        (HELD, "2", "0"),
+    ]
+    assert {(row["ProducerId"], row["Duration(min)"]) for row in found} == {(str(held.hanging.producer_id), "20")}
+    assert transactions(kafka_tools, held, "find-hanging", "--topic", HELD, "--max-transaction-timeout", "30") == []
+
+    def abort(partition: int, *words: str) -> None:
+        place = ("--topic", HELD, "--partition", str(partition))
+        run = ("TransactionsCommand", "--bootstrap-server", held.bootstrap, "abort", *place, *words)
+        kafka_tools.run(*run).checked()
+
+    abort(1, "--start-offset", "0")
+    (left,) = transactions(kafka_tools, held, "find-hanging", "--topic", HELD)
+    assert left["Partition"] == "2"
+    # As brokers before 3.0 are asked.
+    whose = ("--producer-id", left["ProducerId"], "--producer-epoch", left["ProducerEpoch"])
+    abort(2, *whose, "--coordinator-epoch", "0")
+    assert transactions(kafka_tools, held, "find-hanging", "--topic", HELD) == []
+    (writes,) = transactions(kafka_tools, held, "describe-producers", "--topic", HELD, "--partition", "2")
+    assert (writes["CurrentTransactionStartOffset"], writes["LatestCoordinatorEpoch"]) == ("None", "0")

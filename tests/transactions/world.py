@@ -174,3 +174,9 @@ class World:
 def producer_of(answer: ProducerAnswer) -> tuple[int, int]:
     assert answer.error is ErrorCode.NONE, answer
     return answer.producer_id, answer.producer_epoch
+
+
+def ongoing(world: World, version: int = 0) -> tuple[int, int]:
+    producer = producer_of(world.init())
+    assert world.add(producer, A, C, version=version) is ErrorCode.NONE
+    return producer

@@ -10,6 +10,11 @@ nothing was committed of it, so an abort is taken where none is ongoing.
     Empty          PRODUCER_FENCED   PRODUCER_FENCED  the next epoch    INVALID_TXN_STATE
     CompleteAbort  answered again    INVALID_TXN_..   the next epoch    INVALID_TXN_STATE
     CompleteCommit INVALID_TXN_..    answered again   the next epoch    INVALID_TXN_STATE
+
+While markers are under way (PrepareCommit, PrepareAbort) every end is answered CONCURRENT_TRANSACTIONS, also one with
+the other outcome. Kafka has other answers for these two states in its table and gives none of them: from the moment at
+which the decision is written, or a load finds it, the completion is its pending state, and a pending state is looked
+at first. In the newer form that goes before producer id and epoch as well, in the older one after them.
 """
 
 from __future__ import annotations

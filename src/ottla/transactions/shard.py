@@ -429,5 +429,8 @@ def _answer_to_end(asked: EndAsked, then: Transaction) -> ProducerAnswer:
 
 
 def _left_ms(known: Transaction, now: Now) -> int:
-    """A clock that was set ends no transaction early, and none later than a whole time-out from now."""
+    """A clock that was set back keeps none open for longer than a whole time-out from now.
+
+    One that was set forward before the load, or another broker's that is ahead, cannot be told from time that has gone.
+    """
     return max(0, min(known.timeout_ms, known.started_ms + known.timeout_ms - now.wall_ms))

@@ -98,14 +98,21 @@ async def test_one_that_hangs_is_found_and_ended(new_name: str) -> None:
         assert await committed(broker.bootstrap, new_name) == []
 
 
-async def write_behind_the_end(admin: Admin, partition: TopicPartition, producer: ProducerIdentity) -> None:
+async def write_behind_the_end(
+    admin: Admin,
+    partition: TopicPartition,
+    producer: ProducerIdentity,
+    age_ms: int = 1_000,
+    transactional_id: str | None = None,
+) -> None:
+    """Its id is the topic's name where none is said."""
     builder = BatchBuilder()
-    builder.append(admin.cluster.world.clock.wall_ms() - 1_000, None, b"late")
+    builder.append(admin.cluster.world.clock.wall_ms() - age_ms, None, b"late")
     records = builder.build(
         producer_id=producer.producer_id, producer_epoch=producer.epoch, base_sequence=0, transactional=True
     )
     request = ProduceRequest(
-        transactional_id=partition.topic,
+        transactional_id=transactional_id or partition.topic,
         acks=-1,
         timeout_ms=30_000,
         topic_data=[

@@ -83,13 +83,18 @@ def test_many_fresh_seeds_find_nothing(profile: str) -> None:
 
 
 def traces(profiles: Sequence[str]) -> str:
-    """Of a short schedule of each of these profiles, one after the other; members speak either protocol in turn."""
+    """Of a short schedule of each of these profiles, one after the other; members speak either protocol in turn.
+
+    Every second one has transactions, whatever its seed draws.
+    """
     found = ""
     for profile in profiles:
         number = HASHED.index(profile)
         newer = float(number % 2)
-        run = schedule(7, replace(PROFILES[profile], seconds=12.0, records=40, operator=1.0, newer_members=newer))
+        named = replace(PROFILES[profile], seconds=12.0, records=40, operator=1.0, newer_members=newer)
+        run = schedule(7, replace(named, transactions=1.0) if number % 2 else named)
         run.run()
+        assert not number % 2 or run.transactions is not None
         found += run.trace
     return found
 

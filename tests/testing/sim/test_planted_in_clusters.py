@@ -11,6 +11,8 @@ from tests.testing.sim.planted.registry import PLANTED, Planted, found_by
 
 #: Every change of the broker changes what a seed does: one of so many behind the kept one finds it then.
 SEEDS_BEHIND = 12
+#: Each of these is a fault of its own kind, of which others are caught by the same invariant.
+OF_THEIR_OWN = {"open_forgotten_by_a_restart", "aborts_across_segments_missed"}
 
 
 def found_among(planted: Planted, first: int, count: int) -> tuple[int, str] | None:
@@ -22,10 +24,12 @@ def found_among(planted: Planted, first: int, count: int) -> tuple[int, str] | N
 
 
 def one_for_each_invariant() -> list[Any]:
-    """The others run with `./test --slow`."""
+    """And those of their own kind. The others run with `./test --slow`."""
+    assert {planted.name for planted in PLANTED} >= OF_THEIR_OWN
     cases, shown = [], set[str]()
     for planted in PLANTED:
-        cases.append(slow(planted) if planted.caught_by <= shown else planted)
+        is_shown = planted.caught_by <= shown and planted.name not in OF_THEIR_OWN
+        cases.append(slow(planted) if is_shown else planted)
         shown |= planted.caught_by
     return cases
 

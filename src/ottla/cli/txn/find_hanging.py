@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.cli import options as shared
 from ottla.cli.faults import NOT_FOUND, OK, CommandFault, UsageFault
-from ottla.cli.numbers import count, partition_number
+from ottla.cli.numbers import offset_number, partition_number
 
 if TYPE_CHECKING:
     from ottla.client.admin.admin import Admin
@@ -41,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-transaction-timeout",
-        type=count,
+        type=offset_number,
         metavar="MINUTES",
         default=TIMEOUT_MAX,
         help=f"how long a transaction may be open ({TIMEOUT_MAX})",
