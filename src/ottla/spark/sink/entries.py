@@ -151,6 +151,18 @@ def is_finished(entry: LedgerEntry | None, name: str, query_id: str, batch: int)
     return entry is not None and batch <= entry.finished
 
 
+def check_nothing_prepared(entry: LedgerEntry | None, name: str) -> None:
+    """For a sink that writes once at least. Raises LedgerFault where transactions are listed that are to be committed,
+    or tasks that are: DONE over them would leave the transactions open, with all readers of committed records before
+    them, and rows that are committed already would be written again."""
+    if entry is not None and entry.state != DONE:
+        raise LedgerFault(
+            f"batch {entry.batch} of ottla.query={name} is {entry.state}: a driver with ottla.exactlyOnce=true has begun "
+            "to commit it. Start the query with ottla.exactlyOnce=true until that batch is finished, and leave the "
+            "option out from then on"
+        )
+
+
 def _checked_list(given: Any) -> Sequence[Any]:
     if not isinstance(given, list):
         raise TypeError

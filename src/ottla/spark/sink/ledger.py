@@ -37,7 +37,7 @@ from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.listed_offset import LATEST
 from ottla.client.wire.offsets import list_offsets
 from ottla.model import TopicPartition
-from ottla.spark.sink.entries import LEDGER_TOPIC, LedgerEntry, is_finished
+from ottla.spark.sink.entries import LEDGER_TOPIC, LedgerEntry, check_nothing_prepared, is_finished
 from ottla.spark.sink.errors import LedgerFault
 
 _PARTITION: Final = TopicPartition(LEDGER_TOPIC, 0)
@@ -101,9 +101,12 @@ class Ledger:
         return None if self._value is None else LedgerEntry.parsed(self._value)
 
     async def finish(self, query_id: str, batch: int, rows: int) -> None:
-        """Writes that a batch is done, unless that is known. Raises QueryNameTaken."""
-        if is_finished(await self.entry(), self._name, query_id, batch):
+        """Writes that a batch is done, unless that is known. Raises QueryNameTaken, and LedgerFault where somebody has
+        begun to commit it by transactions."""
+        entry = await self.entry()
+        if is_finished(entry, self._name, query_id, batch):
             return
+        check_nothing_prepared(entry, self._name)
         await self._write(LedgerEntry(query_id=query_id, batch=batch, rows=rows).value())
 
     async def write(self, entry: LedgerEntry) -> None:

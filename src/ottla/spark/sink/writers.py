@@ -22,7 +22,7 @@ from ottla.spark.options import OptionError, folded
 from ottla.spark.sink.clients import kept_clients
 from ottla.spark.sink.columns import SinkColumns
 from ottla.spark.sink.encoding import encoders_of
-from ottla.spark.sink.entries import LEDGER_TOPIC, LedgerEntry, is_finished
+from ottla.spark.sink.entries import LEDGER_TOPIC, LedgerEntry, check_nothing_prepared, is_finished
 from ottla.spark.sink.errors import LedgerFault, what_to_change
 from ottla.spark.sink.exactly_once.writer import ExactlyOnceWriter
 from ottla.spark.sink.messages import TaskReport
@@ -84,6 +84,7 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # as abo
                 for _ in iterator:  # what Spark has begun to send it sends to its end
                     pass
                 return TaskReport(rows=0, query_id=query_id, skipped=True)
+            check_nothing_prepared(self._entry, name)
         return _written(iterator, self._target, self._columns, place)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
