@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import socket
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from ottla.cli import faults
 from ottla.cli.main import main
+from ottla.cli.pipeline.run import Progress
 from ottla.pipeline.example import TEXT
 from ottla.pipeline.places import Places
 from ottla.pipeline.status import FlowStatus, write_status
@@ -90,3 +92,34 @@ def test_a_port_for_metrics_that_is_taken_is_said_before_java_starts(
         assert f"--metrics-port: cannot listen on 127.0.0.1:{port}: " in capsys.readouterr().err
     assert main([*words, "--engine", "sdp", "--mode", "catch-up"]) == faults.USAGE
     assert "--metrics-port is not for --engine sdp" in capsys.readouterr().err
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_on_a_terminal_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    shown = Progress()
+    raw = FlowStatus(flow="raw", kind="table", batch=3, lag=7, rows_a_second=12_345.6)
+    shown([raw, FlowStatus(flow="out", kind="sink")])
+    first = "raw: micro-batch 3, 12,346 rows/s, lag 7; out: micro-batch -"
+    assert terminal.getvalue() == f"\r{first}"
+    shown([raw])
+    # What was longer before is written over.
+    assert (
+        terminal.getvalue().removeprefix(f"\r{first}")
+        == f"\r{'raw: micro-batch 3, 12,346 rows/s, lag 7':<{len(first)}}"
+    )
+    shown.end()
+    assert terminal.getvalue().endswith("\n")
+
+
+def test_progress_in_a_file_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = Progress()
+    for batch in range(3):
+        shown([FlowStatus(flow="raw", kind="table", batch=batch, lag=0)])
+    shown.end()
+    assert capsys.readouterr().err == "raw: micro-batch 0, lag 0\n"

@@ -115,3 +115,15 @@ def test_one_at_a_time(letters: Letters) -> None:
         pass
     with pytest.raises(NotFound, match=r"away-dlq is not there"):
         replay("away", letters.settings, letters.places)
+
+
+def test_more_than_is_sent_at_once(letters: Letters) -> None:
+    """Values of 18 MB together: what has been sent is not kept while the rest is read."""
+    values = [b"%d" % number + bytes(900_000) for number in range(20)]
+    with Producer(letters.settings) as producer:
+        for number, value in enumerate(values):
+            producer.send(f"{letters.topic}-dlq", value, key=b"key", headers=[("ottla.dlq.offset", b"%d" % number)])
+    found = replay(letters.topic, letters.settings, letters.places)
+    assert (found.found, found.sent, found.rules) == (20, 20, {"unknown": 20})
+    assert sorted(one.value or b"" for one in letters.sent()) == sorted(values)
+    assert replay(letters.topic, letters.settings, letters.places).found == 0

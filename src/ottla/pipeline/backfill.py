@@ -5,16 +5,18 @@ turn is computed from all that it reads, as it is now, and of the result the row
 table had. From all and not from the range: a window at the edge, or a row whose own time differs from its record's,
 would be wrong else; Spark reads no more of a file than the range needs where the column says so.
 
-    reads topics    the range from the topic, up to where the stream stands; rows whose records the topic has lost stay
+    reads topics    all of the topic, up to where the stream stands; of records as they came, those of the range
     reads tables    rows of the range are replaced
     keys, changes   the same changes again: a change that is there already changes nothing
+
+Rows stay that cannot be computed again, since what they were made of is gone (`losses`).
 
 Doing it again gives the same. One that dies in the middle is done again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -22,12 +24,13 @@ import ottla.spark
 from ottla.pipeline.changes import merged
 from ottla.pipeline.definitions import Flow, Kind
 from ottla.pipeline.errors import BadDefinition
+from ottla.pipeline.losses import Losses
 from ottla.pipeline.places import offsets_of
 from ottla.pipeline.planning import Plan, PlannedFlow
 from ottla.pipeline.running import PipelineRun, write_whole
 from ottla.pipeline.tables.delta import publish
 from ottla.pipeline.tables.files import frame_of, now_ms, write_files
-from ottla.pipeline.tables.log import Commit, TableLog
+from ottla.pipeline.tables.log import Commit, TableFile, TableLog
 from ottla.pipeline.writing import check, last_of_each_key, refuse_failed, stored, with_bucket
 
 #: Where nothing is said: the first of these that a table has.
@@ -48,6 +51,14 @@ class Range(NamedTuple):
         return F.coalesce((column >= F.lit(first)) & (column < F.lit(end)), F.lit(False))
 
 
+class TopicRead(NamedTuple):
+    """What a function was given for `read_topic`."""
+
+    topics: Sequence[str]
+    options: dict[str, str]
+    frame: Any
+
+
 class BackfillPlan(Plan):
     """The same functions; what they read are frames of all that there is."""
 
@@ -55,24 +66,43 @@ class BackfillPlan(Plan):
         super().__init__(streams.spark, streams.file, streams.places, streams.kafka)
         self.planned = dict(streams.planned)
         self._span = span
+        #: By the flow whose function was called last.
+        self._reads: list[TopicRead] = []
+
+    def again(self, planned: PlannedFlow) -> Any:
+        self._reads = []
+        frame = super().again(planned)
+        for read in self._reads:
+            # Records as they came have no other time than their own, so the topic can be asked for those of the range.
+            if read.frame is frame and planned.flow.time in {None, "timestamp"}:
+                first = {
+                    "startingTimestamp": str(max(0, self._span.from_ms)),
+                    "startingOffsetsByTimestampStrategy": "latest",
+                }
+                frame = self._records(planned.flow.name, read.topics, {**first, **read.options})
+                self._reads = [read._replace(frame=frame)]
+                break
+        return frame
 
     def topic(self, topics: Sequence[str], starting: str, options: dict[str, str]) -> Any:
         given = {name: value for name, value in options.items() if not name.lower().endswith("pertrigger")}
-        frame = ottla.spark.read(
-            self.spark,
-            {
-                "subscribe": ",".join(topics),
-                "includeHeaders": "true",
-                "startingTimestamp": str(max(0, self._span.from_ms)),
-                "startingOffsetsByTimestampStrategy": "latest",
-                **self.kafka,
-                **given,
-            },
-        ).drop("timestampType")
-        return frame.where(self._below(self._noted[-1].flow.name))
+        frame = self._records(self._noted[-1].flow.name, topics, given)
+        self._reads.append(TopicRead(topics, given, frame))
+        return frame
+
+    def positions(self) -> Any:
+        """Of all records that the function which was called last has read."""
+        first, *more = (read.frame.select(*_POSITION) for read in self._reads)
+        for one in more:
+            first = first.unionByName(one)
+        return first
 
     def stream(self, name: str) -> Any:
         return self.snapshot(name)
+
+    def _records(self, flow: str, topics: Sequence[str], options: dict[str, str]) -> Any:
+        given = {"subscribe": ",".join(topics), "includeHeaders": "true", **self.kafka, **options}
+        return ottla.spark.read(self.spark, given).drop("timestampType").where(self._below(flow))
 
     def _below(self, flow: str) -> Any:
         """What the flow's stream has read: the rest is still to come by it."""
@@ -90,15 +120,19 @@ class BackfillPlan(Plan):
         return condition
 
 
-def backfill(run: PipelineRun, span: Range) -> dict[str, int]:
-    """How many rows each table has in the range then, by its name; of tables with changes, all. Sinks get nothing."""
+def backfill(run: PipelineRun, span: Range, say: Callable[[str], None] = lambda line: None) -> dict[str, int]:
+    """How many rows each table has in the range then, by its name; of tables with changes, all. Sinks get nothing.
+
+    `say` is called with what is to be known of rows that stay as they are.
+    """
     with run.held():
         for flow in run.flows:
             if flow.flow.kind is Kind.TABLE and flow.planned.is_stream and flow.flow.changes is None:
                 time_of(flow.flow, flow.planned.schema)
         run.read_all()
-        plan = BackfillPlan(run.plan, span)
-        return {flow.name: _filled(plan, flow.planned, span) for flow in run.flows if flow.flow.kind is Kind.TABLE}
+        plan, losses = BackfillPlan(run.plan, span), Losses(run.places, run.kafka)
+        tables = [flow.planned for flow in run.flows if flow.flow.kind is Kind.TABLE]
+        return {one.flow.name: _filled(plan, one, span, losses, say) for one in tables}
 
 
 def time_of(flow: Flow, schema: Any) -> Any:
@@ -122,51 +156,47 @@ def time_of(flow: Flow, schema: Any) -> Any:
     return F.col(f"`{names[0]}`")
 
 
-def _filled(plan: BackfillPlan, planned: PlannedFlow, span: Range) -> int:
-    frame = plan.again(planned)
-    log = TableLog(plan.places.table(planned.flow.name))
+def _filled(plan: BackfillPlan, planned: PlannedFlow, span: Range, losses: Losses, say: Callable[[str], None]) -> int:
+    flow = planned.flow
+    log = TableLog(plan.places.table(flow.name))
     if not planned.is_stream:
-        write_whole(planned, frame, plan.places)
+        write_whole(planned, plan.again(planned), plan.places)
         return sum(file.rows for file in log.state().files.values())
-    changes = planned.flow.changes is not None
-    if not changes:
-        frame = frame.where(span.holds(time_of(planned.flow, planned.schema)))
+    since = losses.since(planned)
+    losses.fills(planned, max(span.from_ms, since.ms), span.to_ms)
+    if flow.changes is None and not _has_positions(planned) and since.ms > span.from_ms:
+        say(
+            f"{flow.name}: rows before {_text(since.ms)} stay as they are: {since.lost_by} has lost {since.lost} that "
+            "they may be made of"
+        )
+        span = span._replace(from_ms=min(since.ms, span.to_ms))
+    frame = plan.again(planned)
+    if flow.changes is None:
+        frame = frame.where(span.holds(time_of(flow, planned.schema)))
     frame = frame.persist()
     try:
-        checked = check(frame, tuple(rule for rule in planned.rules if rule.late_ms is None), None)
-        refuse_failed(planned.flow, planned.rules, checked)
+        checked = check(frame, tuple(rule for rule in planned.rules if rule.late_ms is None), {})
+        refuse_failed(flow, planned.rules, checked)
         good = stored(checked.frame, planned.rules, planned.schema)
-        return _replaced(log, planned, good, span, changes=changes)
+        return _replaced(plan, log, planned, good, span)
     finally:
         frame.unpersist()
 
 
-def _replaced(log: TableLog, planned: PlannedFlow, good: Any, span: Range, *, changes: bool) -> int:
-    from pyspark.sql import functions as F  # noqa: N812
-
+def _replaced(plan: BackfillPlan, log: TableLog, planned: PlannedFlow, good: Any, span: Range) -> int:
     flow, state = planned.flow, log.state()
-    if state.schema is None:
-        old, kept = [], frame_of(good.sparkSession, log, (), planned.schema)
-    else:
-        inside = None if changes or flow.keys else span.holds(time_of(flow, planned.schema))
-        whole = frame_of(good.sparkSession, log, state.files.values(), planned.schema)
-        old = list(state.files.values())
-        if inside is not None:
-            names = {
-                row[0].rpartition("/")[2]
-                for row in whole.where(inside).select(F.input_file_name()).distinct().collect()
-            }
-            old = [file for file in old if file.path.rpartition("/")[2] in names]
-        kept = frame_of(good.sparkSession, log, old, planned.schema)
+    old = list(state.files.values())
+    if flow.changes is None and not flow.keys:
+        old = _with_rows_inside(plan.spark, log, planned, span)
+    kept = frame_of(plan.spark, log, old, planned.schema)
     new = good.count()
-    if changes:
+    if flow.changes is not None:
         result = merged(kept, good, flow)
     else:
         inside = span.holds(time_of(flow, planned.schema))
         rest = kept.where(~inside)
-        if planned.topics and set(_POSITION) <= set(planned.schema.fieldNames()):
-            lost = kept.where(inside).join(good.select(*_POSITION), list(_POSITION), "left_anti")
-            rest = rest.unionByName(lost)
+        if _has_positions(planned):
+            rest = rest.unionByName(_lost(plan, kept.where(inside), good))
         result = rest.unionByName(last_of_each_key(good, flow) if flow.keys else good)
     if flow.keys:
         result = with_bucket(result, flow)
@@ -183,3 +213,29 @@ def _replaced(log: TableLog, planned: PlannedFlow, good: Any, span: Range, *, ch
     if flow.delta:
         publish(log)
     return int(new)
+
+
+def _with_rows_inside(spark: Any, log: TableLog, planned: PlannedFlow, span: Range) -> list[TableFile]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    files = list(log.state().files.values())
+    inside = span.holds(time_of(planned.flow, planned.schema))
+    rows = frame_of(spark, log, files, planned.schema).where(inside)
+    names = {row[0].rpartition("/")[2] for row in rows.select(F.input_file_name()).distinct().collect()}
+    return [file for file in files if file.path.rpartition("/")[2] in names]
+
+
+def _has_positions(planned: PlannedFlow) -> bool:
+    """Whether each row says which record it was."""
+    return bool(planned.topics) and not planned.tables and set(_POSITION) <= set(planned.schema.fieldNames())
+
+
+def _lost(plan: BackfillPlan, inside: Any, good: Any) -> Any:
+    """The rows whose records the topic has no more; what a rule leaves out now is none of them."""
+    away = inside.join(good.select(*_POSITION), list(_POSITION), "left_anti")
+    # The topic is read once more where there are some, which is seldom.
+    return away if away.isEmpty() else away.join(plan.positions(), list(_POSITION), "left_anti")
+
+
+def _text(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

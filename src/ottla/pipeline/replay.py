@@ -4,12 +4,16 @@ Each once, whatever dies: before it sends anything, a replay notes where the dea
 topic they go to ends. One that finds the note of another that did not come to its end first looks which of its records
 are there: their header says which dead letter they were. Dead letters of one record of one table, which a crash has
 had written twice, count as one.
+
+Records are sent as they are read, since dead letters are kept for ever; of all of them only a digest is remembered.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,8 +27,11 @@ from ottla.pipeline.places import Places, read_json, write_json
 #: Partitions by their numbers, as JSON has them.
 Ends = dict[str, int]
 _POLL_MS: Final = 500
-#: Sent before the acknowledgements are awaited.
+#: Sent before the acknowledgements are awaited: so many, or of so many bytes, since they are in memory until then.
 _AHEAD_MAX: Final = 10_000
+_AHEAD_BYTES_MAX: Final = 16 * 1024 * 1024
+#: Of a digest that tells records apart: of a thousand million no two are alike by chance.
+_DIGEST_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +62,12 @@ def replay(topic: str, settings: Mapping[str, Any], places: Places, *, dry_run: 
         if not dry_run:
             write_json(places.replay(topic), begun)
         rules: dict[str, int] = {}
-        waiting = [one for one in _distinct(_records(consumer, letters, note["done"], ends)) if _place(one) not in sent]
-        for one in waiting:
-            rule = _header(one, PREFIX + "rule") or "unknown"
-            rules[rule] = rules.get(rule, 0) + 1
+        with contextlib.closing(_waiting(consumer, letters, note["done"], ends, sent, rules)) as waiting:
+            found = sum(1 for _ in waiting) if dry_run else _send(waiting, topic, settings)
     if dry_run:
-        return Replay(topic=topic, found=len(waiting), sent=0, rules=rules)
-    _send(waiting, topic, settings)
+        return Replay(topic=topic, found=found, sent=0, rules=rules)
     write_json(places.replay(topic), {"done": ends})
-    return Replay(topic=topic, found=len(waiting), sent=len(waiting), rules=rules)
+    return Replay(topic=topic, found=found, sent=found, rules=rules)
 
 
 def topics_with_letters(settings: Mapping[str, Any]) -> list[str]:
@@ -81,16 +85,42 @@ def _sent_before(consumer: Consumer, topic: str, note: dict[str, Any]) -> set[st
     return {text for one in records if (text := _header(one, REPLAYED)) is not None}
 
 
-def _send(records: list[ConsumerRecord], topic: str, settings: Mapping[str, Any]) -> None:
+def _waiting(
+    consumer: Consumer, letters: str, done: Ends, ends: Ends, sent: set[str], rules: dict[str, int]
+) -> Generator[ConsumerRecord, None, None]:
+    """Those that are not sent yet; `rules` has how many of them that went by have broken which."""
+    for one in _distinct(_records(consumer, letters, done, ends)):
+        if _place(one) not in sent:
+            rule = _header(one, PREFIX + "rule") or "unknown"
+            rules[rule] = rules.get(rule, 0) + 1
+            yield one
+
+
+def _send(records: Iterator[ConsumerRecord], topic: str, settings: Mapping[str, Any]) -> int:
+    """How many there were."""
+    total = 0
     with Producer(settings) as producer:
-        for first in range(0, len(records), _AHEAD_MAX):
-            sent = [
-                producer.send(topic, one.value, key=one.key, headers=_headers(one))
-                for one in records[first : first + _AHEAD_MAX]
-            ]
+        for some in _parts(records):
+            sent = [producer.send(topic, one.value, key=one.key, headers=_headers(one)) for one in some]
             producer.flush()
             for one in sent:
                 one.result()
+            total += len(sent)
+    return total
+
+
+def _parts(records: Iterator[ConsumerRecord]) -> Iterator[list[ConsumerRecord]]:
+    """What is sent before the acknowledgements are awaited."""
+    some: list[ConsumerRecord] = []
+    total = 0
+    for one in records:
+        some.append(one)
+        total += len(one.value or b"") + len(one.key or b"")
+        if len(some) == _AHEAD_MAX or total >= _AHEAD_BYTES_MAX:
+            yield some
+            some, total = [], 0
+    if some:
+        yield some
 
 
 def _headers(record: ConsumerRecord) -> list[tuple[str, bytes | None]]:
@@ -103,10 +133,11 @@ def _place(record: ConsumerRecord) -> str:
 
 
 def _distinct(records: Iterable[ConsumerRecord]) -> Iterator[ConsumerRecord]:
-    seen: set[str] = set()
+    seen: set[bytes] = set()
     for one in records:
         names = ("topic", "partition", "offset", "pipeline", "table")
-        origin = json.dumps([_header(one, PREFIX + name) for name in names])
+        text = json.dumps([_header(one, PREFIX + name) for name in names])
+        origin = hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).digest()
         if origin not in seen:
             seen.add(origin)
             yield one

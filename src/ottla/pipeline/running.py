@@ -150,7 +150,7 @@ def write_whole(planned: PlannedFlow, frame: Any, places: Places) -> None:
     state = log.state()
     frame = frame.persist()
     try:
-        checked = check(frame, planned.rules, None)
+        checked = check(frame, planned.rules, {})
         refuse_failed(flow, planned.rules, checked)
         good = stored(checked.frame, planned.rules, planned.schema)
         if flow.keys:

@@ -10,7 +10,7 @@ Delta's log        where the table has one: it follows what was committed
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -49,7 +49,8 @@ class CheckedFrame:
 
     frame: Any
     counts: dict[str, int]
-    youngest_us: int | None
+    #: Of the rows that stay, by the column of an `expect_on_time`.
+    youngest_us: dict[str, int]
 
 
 class TableWriter:
@@ -159,9 +160,9 @@ class TableWriter:
 
     def _upkeep(self) -> None:
         now = now_ms()
-        compact(self.log, now)
         if self.flow.retain_ms is not None:
             retain(self.log, now, self.flow.retain_ms)
+        compact(self.log, now, self.flow.retain_ms)
         if self.batch is not None and self.batch % _UPKEEP_EVERY == _UPKEEP_EVERY - 1:
             delete_unused(self.log, now, self.read_by_all())
 
@@ -184,12 +185,12 @@ def check_follows(state: TableState, query: str, batch: int, folder: str) -> Non
         )
 
 
-def check(frame: Any, rules: tuple[Rule, ...], youngest_us: int | None) -> CheckedFrame:
-    """Marks each row with the rules that it breaks, and counts."""
+def check(frame: Any, rules: tuple[Rule, ...], youngest_us: Mapping[str, int]) -> CheckedFrame:
+    """Marks each row with the rules that it breaks, and counts. `youngest_us` are the times that the table has."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls them
 
     if not rules:
-        return CheckedFrame(frame=frame, counts={}, youngest_us=None)
+        return CheckedFrame(frame=frame, counts={}, youngest_us={})
     # Of what could not be decoded no rule says anything: its fields are null.
     decoded = F.col(ERROR).isNull() if rules[0].name == DECODES else F.lit(True)
     broken = []
@@ -203,23 +204,30 @@ def check(frame: Any, rules: tuple[Rule, ...], youngest_us: int | None) -> Check
     counted += [
         F.count_if(F.array_contains(FAILED, rule.name)).alias(f"rule{number}") for number, rule in enumerate(rules)
     ]
-    late = next((rule for rule in rules if rule.late_ms is not None), None)
-    if late is not None:
-        counted.append(F.max(F.unix_micros(F.expr(late.condition))).alias("youngest"))
+    # A row that is left out says nothing of the time: a wrong year would make all that follow late.
+    stays = ~_dropped(rules)
+    times = sorted({rule.condition for rule in rules if rule.late_ms is not None})
+    counted += [
+        F.max(F.when(stays, F.unix_micros(F.expr(column)))).alias(f"youngest{number}")
+        for number, column in enumerate(times)
+    ]
     row = marked.agg(*counted).collect()[0]
     counts = {ROWS_IN: row["rows"], DROPPED: row["dropped"]}
     counts |= {f"{FAILED_PREFIX}{rule.name}": row[f"rule{number}"] for number, rule in enumerate(rules)}
-    return CheckedFrame(frame=marked, counts=counts, youngest_us=row["youngest"] if late is not None else None)
+    youngest = {column: row[f"youngest{number}"] for number, column in enumerate(times)}
+    return CheckedFrame(
+        frame=marked, counts=counts, youngest_us={column: one for column, one in youngest.items() if one is not None}
+    )
 
 
-def _condition(rule: Rule, youngest_us: int | None) -> Any:
+def _condition(rule: Rule, youngest_us: Mapping[str, int]) -> Any:
     from pyspark.sql import functions as F  # noqa: N812
 
     if rule.late_ms is None:
         return F.expr(rule.condition)
-    if youngest_us is None:
+    if rule.condition not in youngest_us:
         return F.lit(True)
-    bound = _EPOCH + timedelta(microseconds=youngest_us - rule.late_ms * 1000)
+    bound = _EPOCH + timedelta(microseconds=youngest_us[rule.condition] - rule.late_ms * 1000)
     return F.coalesce(F.expr(rule.condition) >= F.lit(bound), F.lit(True))
 
 

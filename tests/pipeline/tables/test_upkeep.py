@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from ottla.pipeline.tables.log import Commit, TableFile, TableLog
-from ottla.pipeline.tables.upkeep import REMOVED_KEPT_MS, SMALL_FILES_MAX, compact, delete_unused, retain
+from ottla.pipeline.tables.upkeep import REMOVED_KEPT_MS, RETAIN_PARTS, SMALL_FILES_MAX, compact, delete_unused, retain
 
 HOUR = 3_600_000
 
@@ -63,6 +63,30 @@ def test_old_rows_go_and_files_stay_for_who_has_not_read_them(log: TableLog) -> 
     assert delete_unused(log, late, 10) == 1
     assert [row["id"] for row in rows(log)] == [2, 3]  # type: ignore[index]
     assert delete_unused(log, late, 10) == 0
+
+
+def test_rows_go_in_time_though_their_files_are_joined(log: TableLog) -> None:
+    """A file of a few rows each hour, for as long as it takes to join files many times over."""
+    kept_hours = 40
+    for batch in range(3 * SMALL_FILES_MAX):
+        add(log, batch, id=[batch])
+        retain(log, batch * HOUR, kept_hours * HOUR)
+        compact(log, batch * HOUR, kept_hours * HOUR)
+        ids = [row["id"] for row in rows(log)]  # type: ignore[index]
+        assert set(ids) >= set(range(max(0, batch - kept_hours), batch + 1))
+        assert min(ids) >= batch - kept_hours - kept_hours // RETAIN_PARTS
+        assert len(ids) == len(set(ids))
+        assert len(log.state().files) < SMALL_FILES_MAX
+    assert any(commit.kind == "compact" for commit in log.commits(-1, log.state().version))
+
+
+def test_a_table_says_what_was_retained_no_more(log: TableLog) -> None:
+    for batch in range(4):
+        add(log, batch, id=[batch])
+    assert log.state().retained_ms is None
+    retain(log, 4 * HOUR, 2 * HOUR)
+    assert log.state().retained_ms == HOUR
+    assert TableLog(log.folder).state().retained_ms == HOUR
 
 
 def test_what_an_attempt_left_behind_is_deleted(log: TableLog) -> None:

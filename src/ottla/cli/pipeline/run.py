@@ -76,13 +76,13 @@ def run(options: argparse.Namespace) -> int:
 
         kafka = kafka_options(settings_of(options))
         spark, is_ours = _session(file.name, options.master, config)
-        shown = _Progress()
+        shown = Progress()
         work = PipelineRun(spark, file, places_of(options), kafka, shown)
         works.append(work)
         before = signal.signal(signal.SIGTERM, _stop)
         try:
             if span is not None:
-                backfill(work, span)
+                backfill(work, span, _say)
             elif options.mode == "catch-up":
                 work.catch_up()
             else:
@@ -221,7 +221,7 @@ def _config(given: list[str]) -> dict[str, str]:
     return found
 
 
-class _Progress:
+class Progress:
     """One line on standard error: rows a second, lag and micro-batch of each flow."""
 
     def __init__(self) -> None:

@@ -62,8 +62,8 @@ class Commit:
     schema: dict[str, Any] | None = None
     #: What is counted, by name; added to what was counted before.
     counts: dict[str, int] = field(default_factory=dict)
-    #: The youngest time that `expect_on_time` has seen, in microseconds since 1970.
-    youngest_us: int | None = None
+    #: The youngest time that the table has, by the column of an `expect_on_time`; in microseconds since 1970.
+    youngest_us: dict[str, int] = field(default_factory=dict)
 
     @property
     def for_streams(self) -> tuple[TableFile, ...]:
@@ -100,7 +100,9 @@ class TableState:
     batches: dict[str, int] = field(default_factory=dict)
     schema: dict[str, Any] | None = None
     counts: dict[str, int] = field(default_factory=dict)
-    youngest_us: int | None = None
+    youngest_us: dict[str, int] = field(default_factory=dict)
+    #: The last `written_ms` of files that `retain` has taken out.
+    retained_ms: int | None = None
 
     def has(self, query: str, batch: int) -> bool:
         return self.batches.get(query, -1) >= batch
@@ -111,7 +113,12 @@ class TableState:
         if commit.query is not None and commit.batch is not None:
             assert not self.has(commit.query, commit.batch)
             batches = {**batches, commit.query: commit.batch}
-        youngest = [one for one in (self.youngest_us, commit.youngest_us) if one is not None]
+        youngest = dict(self.youngest_us)
+        for column, time_us in commit.youngest_us.items():
+            youngest[column] = max(time_us, youngest.get(column, time_us))
+        retained = [] if self.retained_ms is None else [self.retained_ms]
+        if commit.kind == "retain":
+            retained += [self.files[path].written_ms for path in commit.removed]
         return TableState(
             version=self.version + 1,
             files=files | {file.path: file for file in commit.added},
@@ -121,7 +128,8 @@ class TableState:
                 name: self.counts.get(name, 0) + commit.counts.get(name, 0)
                 for name in (*self.counts, *(one for one in commit.counts if one not in self.counts))
             },
-            youngest_us=max(youngest, default=None),
+            youngest_us=youngest,
+            retained_ms=max(retained, default=None),
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -277,6 +285,8 @@ def _known(text: bytes, where: str) -> dict[str, Any]:
     version = fields.pop("format")
     if version != VERSION_OF_FORMAT:
         raise BadState(f"{where} is of format {version!r}: a newer version of Ottla wrote it, which must read it")
+    if not isinstance(fields.get("youngest_us"), dict):  # of before each column had its own
+        fields["youngest_us"] = {}
     return dict(fields)
 
 

@@ -20,24 +20,42 @@ SMALL_FILES_MAX: Final = 32
 #: What is made of them is not much larger than this, so that one pass stays short.
 COMPACTED_BYTES_MAX: Final = 128 * 1024 * 1024
 _ROWS_A_BATCH: Final = 65_536
+#: Of a table with `retain`, files are joined whose rows were written within such a part of it: a file goes when its
+#: youngest row does, so its oldest stays an eighth longer at most, however often it is joined.
+RETAIN_PARTS: Final = 8
 #: A reader that began before a file was replaced has so long to end.
 REMOVED_KEPT_MS: Final = 3_600_000
 
 
-def compact(log: TableLog, now: int) -> bool:
+def compact(log: TableLog, now: int, retain_ms: int | None = None) -> bool:
     """Makes one file of the oldest small ones, if there are many; whether it did. Streams do not notice."""
     state = log.state()
     small = [file for file in state.files.values() if file.bytes < SMALL_BYTES and file.bucket is None]
     if len(small) < SMALL_FILES_MAX:
         return False
     chosen: list[TableFile] = []
-    for file in sorted(small, key=lambda one: (one.written_ms, one.path)):
+    for file in _written_together(small, retain_ms):
         if sum(one.bytes for one in chosen) + file.bytes > COMPACTED_BYTES_MAX:
             break
         chosen.append(file)
+    if len(chosen) < 2:
+        return False
     made = _joined(log, chosen)
     log.commit(Commit(kind="compact", written_ms=now, added=(made,), removed=tuple(file.path for file in chosen)))
     return True
+
+
+def _written_together(small: list[TableFile], retain_ms: int | None) -> list[TableFile]:
+    """All of them, or those of one part of `retain`, the oldest first."""
+    ordered = sorted(small, key=lambda one: (one.written_ms, one.path))
+    if retain_ms is None:
+        return ordered
+    part_ms = max(1, retain_ms // RETAIN_PARTS)
+    parts: dict[int, list[TableFile]] = {}
+    for file in ordered:
+        parts.setdefault(file.written_ms // part_ms, []).append(file)
+    # What is left of a table by `retain` is of nine parts at most, so of many files some part has several.
+    return max(parts.values(), key=len)
 
 
 def retain(log: TableLog, now: int, retain_ms: int) -> int:
