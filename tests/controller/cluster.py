@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from tests.coordination.contract import until
 
 from ottla.controller.controller import ClusterController
+from ottla.controller.deciding.orders import ReplicaStop
 from ottla.controller.deciding.rules import ControllerSettings
 from ottla.controller.identity import make_persistent_paths
 from ottla.controller.registration import register_broker
@@ -48,6 +49,8 @@ class Broker:
         self.no_room: set[TopicPartition] = set()
         #: Called when something cannot be opened.
         self.on_no_room: Callable[[], None] = lambda: None
+        #: What it was to give up.
+        self.stops: list[ReplicaStop] = []
         #: Calls of this name do not return, until they go on.
         self.hangs_in: str | None = None
         self._hanging = asyncio.Event()
@@ -99,18 +102,23 @@ class Broker:
             if state.leader == self.id:
                 assert TopicPartition(state.topic, state.partition) in self.roles
 
-    async def on_stop_replicas(
-        self, partitions: Sequence[TopicPartition], *, delete: bool
-    ) -> Mapping[TopicPartition, ErrorCode]:
+    async def on_stop_replicas(self, stops: Sequence[ReplicaStop]) -> Mapping[TopicPartition, ErrorCode]:
         await self._called("stop_replicas")
-        assert delete
-        for tp in partitions:
+        self.stops += stops
+        failed: dict[TopicPartition, ErrorCode] = {}
+        for tp, epoch, delete in stops:
+            assert delete
+            if tp in self.roles and 0 <= epoch < self.roles[tp].leader_epoch:
+                failed[tp] = ErrorCode.FENCED_LEADER_EPOCH
+                continue
             # Nobody is sent to a log that is going: with its topic, or to other brokers.
             known = self.cache.partition(*tp)
             assert known is None or self.id not in known.replicas
-            if tp not in self.broken:
+            if tp in self.broken:
+                failed[tp] = ErrorCode.KAFKA_STORAGE_ERROR
+            else:
                 self.roles.pop(tp, None)
-        return {tp: ErrorCode.KAFKA_STORAGE_ERROR for tp in partitions if tp in self.broken}
+        return failed
 
 
 def is_settled(controller: ClusterController) -> bool:

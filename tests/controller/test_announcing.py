@@ -19,7 +19,7 @@ from ottla.controller.announcing.announcements import (
     StopsAnswer,
 )
 from ottla.controller.announcing.queue import GONE_MAX, REPLICAS_AT_ONCE, SMALL_MAX, BrokerQueue
-from ottla.controller.deciding.orders import MetadataOrder, RoleOrder, StopOrder
+from ottla.controller.deciding.orders import EPOCH_DURING_DELETE, MetadataOrder, ReplicaStop, RoleOrder, StopOrder
 from ottla.metadata import MetadataCache, MetadataUpdate, PartitionState
 from ottla.model import BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
 
@@ -49,7 +49,11 @@ def roles(*states: PartitionState, is_new: bool = False) -> RoleOrder:
 
 
 def stops(*topics: str) -> StopOrder:
-    return StopOrder(ME, [TopicPartition(topic, 0) for topic in topics])
+    return StopOrder(ME, [stop(topic) for topic in topics])
+
+
+def stop(topic: str, partition: int = 0, leader_epoch: int = EPOCH_DURING_DELETE) -> ReplicaStop:
+    return ReplicaStop(TopicPartition(topic, partition), leader_epoch, delete=True)
 
 
 def call_of(queue: BrokerQueue) -> Announcement:
@@ -77,7 +81,7 @@ def test_settings_roles_what_is_seen_and_then_what_goes() -> None:
     assert second == Roles([state("t")])
     assert isinstance(third, Metadata)
     assert third.update.partitions == [state("t")]
-    assert last == Stops([TopicPartition("gone", 0)])
+    assert last == Stops([stop("gone")])
     assert queue.is_idle
 
 
@@ -95,10 +99,10 @@ def test_of_two_decisions_the_later_is_announced() -> None:
     # A replica that goes needs no role, and one that comes back does not go.
     queue.add(roles(state("x"), state("y")))
     queue.add(stops("x"))
-    assert worked_off(queue) == [Roles([state("y")]), Stops([TopicPartition("x", 0)])]
+    assert worked_off(queue) == [Roles([state("y")]), Stops([stop("x")])]
     queue.add(stops("x", "y"))
     queue.add(roles(state("x")))
-    assert worked_off(queue) == [Roles([state("x")]), Stops([TopicPartition("y", 0)])]
+    assert worked_off(queue) == [Roles([state("x")]), Stops([stop("y")])]
 
 
 def test_what_failed_goes_out_again_under_what_was_decided_meanwhile() -> None:
@@ -211,7 +215,7 @@ def test_a_deleted_topic_is_not_made_any_more() -> None:
     queue.add(roles(*many("large", 3 * REPLICAS_AT_ONCE), is_new=True))
     queue.add(roles(*many("small", 2), *many("other", 1), is_new=True))
     gone = [*many("large", 3 * REPLICAS_AT_ONCE), *many("small", 2)]
-    queue.add(StopOrder(ME, [TopicPartition(state.topic, state.partition) for state in gone]))
+    queue.add(StopOrder(ME, [stop(state.topic, state.partition) for state in gone]))
     calls = worked_off(queue)
     assert [call.states for call in calls if isinstance(call, Roles)] == [many("other", 1), []]
     assert not any(isinstance(call, NewLogs) for call in calls)
@@ -265,9 +269,18 @@ def test_a_decision_on_new_logs_that_are_just_being_made_is_behind_them() -> Non
 def test_a_partition_that_has_moved_away_takes_no_other_of_its_topic_with_it() -> None:
     queue = BrokerQueue(ME)
     queue.add(roles(*many("t", 3), is_new=True))
-    queue.add(StopOrder(ME, [TopicPartition("t", 1)]))
+    queue.add(StopOrder(ME, [stop("t", 1, leader_epoch=3)]))
     (call,) = [call for call in worked_off(queue) if isinstance(call, Roles)]
     assert [state.partition for state in call.states] == [0, 2]
+
+
+def test_of_two_stops_the_later_is_announced_also_when_the_first_has_failed() -> None:
+    queue = BrokerQueue(ME)
+    queue.add(StopOrder(ME, [stop("t", leader_epoch=3), stop("u", leader_epoch=5)]))
+    assert call_of(queue) == Stops([stop("t", leader_epoch=3), stop("u", leader_epoch=5)])
+    queue.add(stops("t"))
+    queue.failed()
+    assert worked_off(queue) == [Stops([stop("t"), stop("u", leader_epoch=5)])]
 
 
 def test_names_of_the_gone_are_bounded() -> None:
@@ -302,7 +315,7 @@ class PlainBroker:
         elif isinstance(call, Roles):
             self.roles.update({TopicPartition(each.topic, each.partition): each for each in call.states})
         elif isinstance(call, Stops):
-            for tp in call.partitions:
+            for tp, _, _ in call.stops:
                 self.roles.pop(tp, None)
 
     def known(self) -> object:
@@ -368,7 +381,7 @@ def test_a_broker_that_is_slow_and_fails_ends_where_one_is_that_was_announced_ea
             elif isinstance(order, RoleOrder):
                 direct.take(Roles(order.states))
             else:
-                direct.take(Stops(order.partitions))
+                direct.take(Stops(order.stops))
         while random.random() < 0.5 and one_call():
             pass
     while one_call():

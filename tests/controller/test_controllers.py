@@ -238,7 +238,8 @@ def test_a_registered_id_is_waited_for_as_long_as_its_session_can_last(brokers: 
         began = loop.time()
         with pytest.raises(BrokerIdInUse, match=r"registered as 2 already: give this one another broker\.id"):
             await register_broker(session, BrokerId(2), BrokerRegistration((ENDPOINT,)))
-        assert session.session.timeout_ms / 1000 < loop.time() - began < 30
+        # The longest session that an ensemble grants, which may be another program's.
+        assert 40 < loop.time() - began < 50
         # A broker that starts again finds its earlier life, whose session runs out.
         waiting = asyncio.ensure_future(register_broker(session, BrokerId(2), BrokerRegistration((ENDPOINT,))))
         await asyncio.sleep(3)
@@ -250,5 +251,26 @@ def test_a_registered_id_is_waited_for_as_long_as_its_session_can_last(brokers: 
         assert (stat.czxid, stat.ephemeral_owner) == (epoch, session.session.id)
         # Again for the same session: fine, and the same epoch.
         assert await register_broker(session, BrokerId(2), BrokerRegistration((ENDPOINT,))) == epoch
+
+    brokers.run(work())
+
+
+def test_a_longer_session_of_its_earlier_life_is_waited_for(brokers: Brokers) -> None:
+    """A broker of Kafka 3.9 was killed, whose session lasts for 18 s, and this one takes its place at once with 6 s."""
+
+    async def work() -> None:
+        await brokers.die(2)
+        store = brokers.person.store
+        of_kafka = LocalSession(store, await store.sessions.open(18_000))
+        await register_broker(of_kafka, BrokerId(2), BrokerRegistration((ENDPOINT,)))
+        session = await brokers.session()
+        assert session.session.timeout_ms < 10_000
+        waiting = asyncio.ensure_future(register_broker(session, BrokerId(2), BrokerRegistration((ENDPOINT,))))
+        await asyncio.sleep(20)
+        await of_kafka.close()
+        epoch = await waiting
+        stat = await session.exists("/brokers/ids/2")
+        assert stat is not None
+        assert (stat.czxid, stat.ephemeral_owner) == (epoch, session.session.id)
 
     brokers.run(work())

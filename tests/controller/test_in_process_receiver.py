@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 
-from ottla.controller.announcing.announced import Refused, ReplicaStop
+from ottla.controller.announcing.announced import Refused
 from ottla.controller.announcing.in_process import InProcessReceiver
 from ottla.controller.announcing.origin import Origin
+from ottla.controller.deciding.orders import ReplicaStop
 from ottla.metadata import MetadataUpdate, PartitionState
 from ottla.model import BrokerId, Epoch, ErrorCode, TopicPartition
 

@@ -130,6 +130,27 @@ def test_what_is_refused(brokers: Brokers) -> None:
     assert stands(brokers) == ((1, 2), None, None)
 
 
+def test_a_stop_that_is_overtaken_leaves_the_replica_that_came_back(brokers: Brokers) -> None:
+    """What it ends is the role that was there when it was decided: on a connection that was given up it may be carried
+    out when the partition is there again."""
+    assert move(brokers, 2, 3)[0] == "NONE"
+    assert catch_up(brokers, 1, 2, 3) is ErrorCode.NEW_LEADER_ELECTED
+    (late,) = brokers.all[1].stops
+    assert late == (TP, brokers.seen_by(5, "orders").leader_epoch, True)
+    assert holders(brokers) == [2, 3]
+    assert move(brokers, 1, 2)[0] == "NONE"
+    assert holders(brokers) == [1, 2, 3]
+    assert brokers.run(brokers.all[1].on_stop_replicas([late])) == {TP: ErrorCode.FENCED_LEADER_EPOCH}
+    assert holders(brokers) == [1, 2, 3]
+
+
+def test_a_deletion_ends_every_role(brokers: Brokers) -> None:
+    assert move(brokers, 2, 1)[0] == "NONE"
+    brokers.settle(brokers.controller.delete_topics([TopicRef("orders")]))
+    assert [stop.leader_epoch for number in (1, 2) for stop in brokers.all[number].stops] == [-2, -2]
+    assert holders(brokers) == []
+
+
 def test_a_move_is_called_off(brokers: Brokers) -> None:
     assert move(brokers, 3, 4)[0] == "NONE"
     assert catch_up(brokers, 1, 2, 3) is ErrorCode.NONE

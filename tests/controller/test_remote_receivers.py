@@ -10,6 +10,7 @@ import pytest
 from ottla.controller.announcing.origin import AnnouncementRefused, BrokerNotReached, Origin
 from ottla.controller.announcing.remote import RemoteReceiver
 from ottla.controller.announcing.requests import PARTITIONS_A_REQUEST, RequestType
+from ottla.controller.deciding.orders import EPOCH_DURING_DELETE, ReplicaStop
 from ottla.interbroker.links import LinkLost
 from ottla.metadata import BrokerEndpoints, Endpoint, MetadataUpdate, PartitionState
 from ottla.model import BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
@@ -39,6 +40,10 @@ def state(partition: int, topic: str = "t", topic_id: TopicId = ID, **fields: An
         topic, partition, topic_id, Epoch(7), BrokerId(2), Epoch(4), brokers, brokers, 11, is_new=True
     )
     return made._replace(**fields)
+
+
+def stop(partition: int, leader_epoch: int = EPOCH_DURING_DELETE) -> ReplicaStop:
+    return ReplicaStop(TopicPartition("t", partition), leader_epoch, delete=True)
 
 
 class Broker:
@@ -133,7 +138,7 @@ def test_many_partitions_go_in_several_requests_in_their_order(other: Broker, re
     async def work() -> None:
         await receiver.on_leader_and_isr(states)
         await receiver.on_metadata_update(whole(*states))
-        await receiver.on_stop_replicas([TopicPartition("t", each.partition) for each in states], delete=True)
+        await receiver.on_stop_replicas([stop(each.partition) for each in states])
 
     run(work())
     for kind in (LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest):
@@ -170,7 +175,7 @@ def test_a_refusal_of_the_whole_raises(other: Broker, receiver: RemoteReceiver, 
     for work in (
         receiver.on_leader_and_isr([state(0)]),
         receiver.on_metadata_update(whole(state(0))),
-        receiver.on_stop_replicas([TopicPartition("t", 0)], delete=True),
+        receiver.on_stop_replicas([stop(0)]),
     ):
         with pytest.raises(AnnouncementRefused, match=error.name):
             run(work)
@@ -236,12 +241,12 @@ def test_replicas_that_could_not_be_deleted_are_answered(other: Broker, receiver
             StopReplicaPartitionError(topic_name="t", partition_index=1, error_code=56),
         ]
     )
-    partitions = [TopicPartition("t", 0), TopicPartition("t", 1)]
-    assert run(receiver.on_stop_replicas(partitions, delete=True)) == {("t", 1): ErrorCode.KAFKA_STORAGE_ERROR}
+    failed = run(receiver.on_stop_replicas([stop(0), stop(1, leader_epoch=9)]))
+    assert failed == {("t", 1): ErrorCode.KAFKA_STORAGE_ERROR}
     (request,) = other.got
     assert [(each.leader_epoch, each.delete_partition) for each in request.topic_states[0].partition_states] == [
         (-2, True),
-        (-2, True),
+        (9, True),
     ]
 
 

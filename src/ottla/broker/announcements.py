@@ -23,8 +23,9 @@ from ottla.config.group import validate_group_configs
 from ottla.config.live import LiveConfig
 from ottla.config.reader import SEGMENT_BYTES_SENSIBLE, small_segments
 from ottla.config.topic import effective_log_config
-from ottla.controller.announcing.announced import Refused, ReplicaStop
+from ottla.controller.announcing.announced import Refused
 from ottla.controller.announcing.origin import UNKNOWN_BROKER_EPOCH, Origin
+from ottla.controller.deciding.orders import ReplicaStop
 from ottla.metadata import MetadataCache, MetadataUpdate, PartitionState
 from ottla.metadata.updates import DEFAULT_BROKER
 from ottla.model import BrokerId, Epoch, ErrorCode, TopicPartition, topic_name_fault

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ottla.controller.announcing.announced import Refused, ReplicaStop
+from ottla.controller.announcing.announced import Refused
 from ottla.controller.announcing.origin import Origin
+from ottla.controller.deciding.orders import ReplicaStop
 from ottla.coordination.errors import CoordinationError
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.from_brokers import from_broker, tree_is_away

@@ -10,7 +10,7 @@ from tests.handlers.followers import ALL, FIRST, SECOND, US, PlayedFollower, dec
 from tests.handlers.frames import batch, fetch, produce, values
 from tests.server.conftest import BrokerThread, Peer
 
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, TopicPartition
 
 EPOCH = 4
 
@@ -64,6 +64,35 @@ def test_a_read_that_is_not_in_order_shows_nothing(
         assert answer.diverging_epoch.end_offset >= 0
     assert known(running, topic) == 0
     assert look_at(running, topic).high_watermark == before
+
+
+@pytest.mark.parametrize(
+    ("offset", "error"),
+    [(4, ErrorCode.OFFSET_OUT_OF_RANGE), (-1, ErrorCode.OFFSET_OUT_OF_RANGE), (3, ErrorCode.NONE), (1, ErrorCode.NONE)],
+)
+def test_a_follower_that_is_held_back_is_believed_within_the_log_and_nowhere_else(
+    running: BrokerThread, peer: Peer, topic: str, offset: int, error: ErrorCode
+) -> None:
+    """It gets no records for now (KIP-73), and what it asks for is looked at all the same. Without the epoch of its
+    last record, as fetches before version 12 are, its offset is all there is to look at."""
+    decide(running, topic, leader_epoch=EPOCH, replicas=(US, FIRST), isr=(US,))
+    throttle(running, topic)
+    answer = PlayedFollower(peer, topic).fetch(offset, version=11, leader_epoch=EPOCH)
+    assert (answer.error_code, values(answer)) == (error, [])
+    assert known(running, topic) == (offset if error == ErrorCode.NONE else 0)
+
+
+def throttle(running: BrokerThread, topic: str) -> None:
+    """No follower of the topic that is not in sync gets anything from now on."""
+
+    def apply(broker: Any) -> None:
+        replicas = broker.services.replicas
+        log = replicas.leaders[TopicPartition(topic, 0)].log
+        log.config = log.config._replace(leader_throttled_replicas=("*",))
+        replicas.throttle.quota.bytes_a_second = lambda: 0
+        replicas.throttle.quota.record(1)
+
+    running.look(apply)
 
 
 @pytest.mark.parametrize("in_session", [False, True])

@@ -7,22 +7,12 @@ broker, is refused as a whole and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Protocol
 
 from ottla.controller.announcing.origin import Origin
+from ottla.controller.deciding.orders import ReplicaStop
 from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.model import ErrorCode, TopicPartition
-
-#: In place of a leader epoch: of a controller that does not say one.
-NO_STOP_EPOCH: Final = -1
-
-
-class ReplicaStop(NamedTuple):
-    tp: TopicPartition
-    #: The role that is to end; negative: whatever it is.
-    leader_epoch: int = NO_STOP_EPOCH
-    delete: bool = False
-
 
 #: The partitions that it could not be done for, or why nothing was done at all.
 Refused = Mapping[TopicPartition, ErrorCode] | ErrorCode

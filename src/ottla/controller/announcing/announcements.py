@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ottla.controller.deciding.orders import ReplicaStop
 from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.model import BrokerId, ErrorCode, TopicPartition
 
@@ -24,7 +25,7 @@ class Roles(NamedTuple):
 
 
 class Stops(NamedTuple):
-    partitions: Sequence[TopicPartition]
+    stops: Sequence[ReplicaStop]
 
 
 Announcement = Metadata | NewLogs | Roles | Stops

@@ -211,4 +211,4 @@ async def _called(receiver: Receiver, call: Announcement) -> AnnouncementOutcome
         return await receiver.on_new_replicas(call.states)
     if isinstance(call, Roles):
         return await receiver.on_leader_and_isr(call.states)
-    return await receiver.on_stop_replicas(call.partitions, delete=True)
+    return await receiver.on_stop_replicas(call.stops)

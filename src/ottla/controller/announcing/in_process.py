@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from ottla.controller.announcing.announced import AnnouncedBroker, Refused, ReplicaStop
+from ottla.controller.announcing.announced import AnnouncedBroker, Refused
 from ottla.controller.announcing.origin import AnnouncementRefused, Origin
+from ottla.controller.deciding.orders import ReplicaStop
 from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.model import ErrorCode, TopicPartition
 
@@ -33,10 +34,7 @@ class InProcessReceiver:
     async def on_metadata_update(self, update: MetadataUpdate) -> None:
         self._check(await self._broker.take_metadata(self._origin, update))
 
-    async def on_stop_replicas(
-        self, partitions: Sequence[TopicPartition], *, delete: bool
-    ) -> Mapping[TopicPartition, ErrorCode]:
-        stops = [ReplicaStop(tp, delete=delete) for tp in partitions]
+    async def on_stop_replicas(self, stops: Sequence[ReplicaStop]) -> Mapping[TopicPartition, ErrorCode]:
         return self._failed(await self._broker.stop_replicas(self._origin, stops))
 
     def _failed(self, refused: Refused) -> Mapping[TopicPartition, ErrorCode]:

@@ -13,13 +13,15 @@ from itertools import chain, groupby
 from operator import attrgetter
 from typing import Final, TypeVar
 
+from ottla.controller.deciding.orders import ReplicaStop
 from ottla.metadata.updates import MetadataUpdate, PartitionState
-from ottla.model import NO_EPOCH, TopicPartition
+from ottla.model import NO_EPOCH
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 _topic_of: Final = attrgetter("topic")
+_stopped_topic: Final = attrgetter("tp.topic")
 
 
 class PendingNews:
@@ -33,7 +35,7 @@ class PendingNews:
         #: Topic -> partition -> what clients are to see.
         self._shown: dict[str, dict[int, PartitionState]] = {}
         self._roles: dict[str, dict[int, PartitionState]] = {}
-        self._stops: dict[str, dict[int, TopicPartition]] = {}
+        self._stops: dict[str, dict[int, ReplicaStop]] = {}
         #: Called when all of this is confirmed.
         self.waiting: list[Callable[[], None]] = []
 
@@ -70,9 +72,9 @@ class PendingNews:
             for topic in self._stops.keys() & {state.topic for state in states}:
                 _take_out(self._stops, topic, self._roles[topic])
 
-    def add_stops(self, partitions: Sequence[TopicPartition]) -> None:
-        for topic, found in groupby(partitions, _topic_of):
-            self._stops.setdefault(topic, {}).update({tp.partition: tp for tp in found})
+    def add_stops(self, stops: Sequence[ReplicaStop]) -> None:
+        for topic, found in groupby(stops, _stopped_topic):
+            self._stops.setdefault(topic, {}).update({stop.tp.partition: stop for stop in found})
             _take_out(self._roles, topic, self._stops[topic])
 
     def absorb(self, later: PendingNews) -> None:
@@ -107,7 +109,7 @@ class PendingNews:
             return self._update(partitions=_flat(self._shown))
         return MetadataUpdate(controller_epoch=update.controller_epoch, partitions=_flat(self._shown))
 
-    def stops(self) -> list[TopicPartition]:
+    def stops(self) -> list[ReplicaStop]:
         return _flat(self._stops)
 
     def drop_settings(self) -> None:

@@ -101,8 +101,8 @@ class BrokerQueue:
             if order.update.whole:
                 self._has_lost_track = False
         elif isinstance(order, StopOrder):
-            self._forget_new(set(order.partitions))
-            pending.add_stops(order.partitions)
+            self._forget_new({stop.tp for stop in order.stops})
+            pending.add_stops(order.stops)
         else:
             self._add_roles(self._in_place_of_new(order.states), is_new=order.is_new)
         if pending.names_of_the_gone > GONE_MAX and not self._has_lost_track:
@@ -219,7 +219,7 @@ class BrokerQueue:
                 self._put_back()
             return [RolesAnswer(self.broker, call.states, failed)]
         if isinstance(call, Stops):
-            return [StopsAnswer(self.broker, call.partitions, failed)]
+            return [StopsAnswer(self.broker, [stop.tp for stop in call.stops], failed)]
         return []
 
     def failed(self) -> None:
@@ -267,8 +267,8 @@ def _shown(sweep: PendingNews) -> Announcement | None:
 
 
 def _stops(sweep: PendingNews) -> Announcement | None:
-    partitions = sweep.stops()
-    return Stops(partitions) if partitions else None
+    stops = sweep.stops()
+    return Stops(stops) if stops else None
 
 
 _DROP: Final[Mapping[Callable[[PendingNews], Announcement | None], Callable[[PendingNews], None]]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from ottla.controller.deciding.orders import ReplicaStop
 from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.model import ErrorCode, TopicPartition
 
@@ -30,8 +31,7 @@ class Receiver(Protocol):
         """The metadata cache's `apply`, and nothing before it."""
         ...
 
-    async def on_stop_replicas(
-        self, partitions: Sequence[TopicPartition], *, delete: bool
-    ) -> Mapping[TopicPartition, ErrorCode]:
-        """Gives roles up; with `delete` the logs go too, for certain when this returns. Fine for what is not there."""
+    async def on_stop_replicas(self, stops: Sequence[ReplicaStop]) -> Mapping[TopicPartition, ErrorCode]:
+        """Gives roles up; with `delete` the logs go too, for certain when this returns. Fine for what is not there.
+        A role of a later leader epoch stays, and is FENCED_LEADER_EPOCH."""
         ...

@@ -16,6 +16,7 @@ from ottla import logs
 from ottla.controller.announcing import requests
 from ottla.controller.announcing.origin import AnnouncementRefused, BrokerNotReached, Origin
 from ottla.controller.announcing.requests import PARTITIONS_A_REQUEST, ShownTopic
+from ottla.controller.deciding.orders import ReplicaStop
 from ottla.interbroker.links import LinkFault
 from ottla.metadata.updates import BrokerEndpoints, MetadataUpdate, PartitionState
 from ottla.model import BrokerId, ErrorCode, TopicPartition
@@ -120,12 +121,10 @@ class RemoteReceiver:
             answer = cast("UpdateMetadataResponse", await self._ask(request))
             self._check(answer.error_code, "UpdateMetadata")
 
-    async def on_stop_replicas(
-        self, partitions: Sequence[TopicPartition], *, delete: bool
-    ) -> Mapping[TopicPartition, ErrorCode]:
+    async def on_stop_replicas(self, stops: Sequence[ReplicaStop]) -> Mapping[TopicPartition, ErrorCode]:
         failed: dict[TopicPartition, ErrorCode] = {}
-        for some in pieces(partitions, PARTITIONS_A_REQUEST):
-            request = await self._do(requests.stop_replica(self._origin, some, delete=delete))
+        for some in pieces(stops, PARTITIONS_A_REQUEST):
+            request = await self._do(requests.stop_replica(self._origin, some))
             answer = cast("StopReplicaResponse", await self._ask(request))
             self._check(answer.error_code, "StopReplica")
             failed |= await self._do(requests.refused_stops(answer))

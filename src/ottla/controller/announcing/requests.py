@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from ottla.controller.announcing.origin import Origin
+from ottla.controller.deciding.orders import EPOCH_DURING_DELETE, ReplicaStop
 from ottla.metadata.updates import BrokerEndpoints, PartitionState
 from ottla.model import ZERO_TOPIC_ID, BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
 from ottla.protocol.generated.leader_and_isr import (
@@ -44,9 +45,8 @@ PARTITIONS_A_REQUEST: Final = 500
 #: Each takes some microseconds.
 _PARTITIONS_A_STEP: Final = 16
 
-#: Kafka's marks in the place of a leader, and of a leader epoch.
+#: Kafka's mark in the place of a leader.
 LEADER_DURING_DELETE: Final = BrokerId(-2)
-EPOCH_DURING_DELETE: Final = -2
 
 #: Kafka's numbers of security protocols.
 SECURITY_PROTOCOLS: Final[Mapping[str, int]] = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
@@ -219,19 +219,16 @@ def deleted_topics(origin: Origin, topics: Mapping[str, ShownTopic]) -> Steps[li
     return states
 
 
-def stop_replica(origin: Origin, partitions: Sequence[TopicPartition], *, delete: bool) -> Steps[StopReplicaRequest]:
-    """The epoch of a deletion is above all others: no role that the broker has outlives it."""
+def stop_replica(origin: Origin, stops: Sequence[ReplicaStop]) -> Steps[StopReplicaRequest]:
     topics: dict[str, StopReplicaTopicState] = {}
-    for piece in pieces(partitions, _PARTITIONS_A_STEP):
-        for tp in piece:
+    for piece in pieces(stops, _PARTITIONS_A_STEP):
+        for tp, leader_epoch, delete in piece:
             topic = topics.get(tp.topic)
             if topic is None:
                 topic = topics[tp.topic] = StopReplicaTopicState(topic_name=tp.topic, partition_states=[])
             topic.partition_states.append(
                 StopReplicaPartitionState(
-                    partition_index=tp.partition,
-                    leader_epoch=EPOCH_DURING_DELETE if delete else -1,
-                    delete_partition=delete,
+                    partition_index=tp.partition, leader_epoch=leader_epoch, delete_partition=delete
                 )
             )
         yield

@@ -8,7 +8,14 @@ from typing import Any
 
 from ottla.controller.deciding.context import ClusterContext, TopicContext
 from ottla.controller.deciding.makings import Makings
-from ottla.controller.deciding.orders import MetadataOrder, Order, RoleOrder, StopOrder
+from ottla.controller.deciding.orders import (
+    EPOCH_DURING_DELETE,
+    MetadataOrder,
+    Order,
+    ReplicaStop,
+    RoleOrder,
+    StopOrder,
+)
 from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.model import BrokerId, TopicPartition
 from ottla.steps import Steps, pieces
@@ -44,15 +51,16 @@ def role_orders(
 
 def stop_orders(context: ClusterContext, topics: Iterable[str]) -> Steps[list[StopOrder]]:
     """Live brokers delete what they have of topics. What lies on others goes when these start: no tree names it."""
-    by_broker: dict[BrokerId, list[TopicPartition]] = {}
+    by_broker: dict[BrokerId, list[ReplicaStop]] = {}
     for name in topics:
         if name in context.topics:
             for piece in pieces(context.topics[name].replicas.items()):
                 for partition, replicas in piece:
-                    tp = TopicPartition(name, partition)
+                    # A deletion leaves the leader epoch as it is: it ends every role.
+                    stop = ReplicaStop(TopicPartition(name, partition), EPOCH_DURING_DELETE, delete=True)
                     for broker in replicas:
                         if broker in context.brokers:
-                            by_broker.setdefault(broker, []).append(tp)
+                            by_broker.setdefault(broker, []).append(stop)
                 yield
     return [StopOrder(broker, found) for broker, found in sorted(by_broker.items())]
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from ottla.controller.core import ControllerCore, log
 from ottla.controller.deciding.context import TopicContext, VersionedState
 from ottla.controller.deciding.elections import allows_unclean
-from ottla.controller.deciding.orders import StopOrder
+from ottla.controller.deciding.orders import NO_STOP_EPOCH, ReplicaStop, StopOrder
 from ottla.controller.deciding.reassigning import (
     PartitionAssignment,
     assignment_of,
@@ -256,12 +256,15 @@ class ReassignmentTurns:
         return None
 
     def _stops(self, topic: TopicContext, due: Mapping[int, _Step]) -> list[StopOrder]:
-        """Brokers that have had a replica and have none any more delete it."""
-        by_broker: dict[BrokerId, list[TopicPartition]] = {}
+        """Brokers that have had a replica and have none any more delete it: that of this state or an earlier one, since
+        the partition may be back there before the stop is."""
+        by_broker: dict[BrokerId, list[ReplicaStop]] = {}
         for number, step in due.items():
+            epoch = NO_STOP_EPOCH if step.state is None else step.state.leader_epoch
+            stop = ReplicaStop(TopicPartition(topic.name, number), epoch, delete=True)
             for broker in topic.replicas[number]:
                 if broker not in step.assignment.replicas and broker in self._core.context.brokers:
-                    by_broker.setdefault(broker, []).append(TopicPartition(topic.name, number))
+                    by_broker.setdefault(broker, []).append(stop)
         return [StopOrder(broker, found) for broker, found in sorted(by_broker.items())]
 
     async def _read_again(self, topic: TopicContext) -> bool:

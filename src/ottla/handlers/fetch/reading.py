@@ -306,7 +306,10 @@ class FetchReader:
         read.last_stable_offset = leader.last_stable_offset
         read.log_start_offset = leader.log.start_offset
 
-    def _holds_back(self, leader: Leader) -> bool:
+    def _holds_back(self, leader: Leader | Follower) -> bool:
+        """Whether this is a follower that is throttled."""
+        if not (self.is_follower and leader.log.config.leader_throttled_replicas and isinstance(leader, Leader)):
+            return False
         return self._services.replicas.throttle.holds_back(leader, self.replica_id)
 
     def _read(self, read: PartitionRead, leader: Leader | Follower, max_bytes: int, *, whole_first_batch: bool) -> None:
@@ -320,11 +323,9 @@ class FetchReader:
         self._note_offsets(read, leader)
         if asked.last_fetched_epoch >= 0 and self._diverges(read, leader):
             return
-        is_throttled = log.config.leader_throttled_replicas and self.is_follower
-        if is_throttled and isinstance(leader, Leader) and self._holds_back(leader):
-            return
         limit = max(0, min(asked.max_bytes, max_bytes))
-        if not limit and not whole_first_batch:
+        if (not limit and not whole_first_batch) or self._holds_back(leader):
+            # It has no records, but its offset counts: nothing beyond the log may be believed.
             if not log.start_offset <= asked.fetch_offset <= log.end_offset:
                 raise OffsetOutsideLog(asked.fetch_offset, log.start_offset, log.end_offset)
             return
