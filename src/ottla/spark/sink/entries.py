@@ -157,9 +157,9 @@ def check_nothing_prepared(entry: LedgerEntry | None, name: str) -> None:
     them, and rows that are committed already would be written again."""
     if entry is not None and entry.state != DONE:
         raise LedgerFault(
-            f"batch {entry.batch} of ottla.query={name} is {entry.state}: a driver with ottla.exactlyOnce=true has begun "
-            "to commit it. Start the query with ottla.exactlyOnce=true until that batch is finished, and leave the "
-            "option out from then on"
+            f"batch {entry.batch} of ottla.query={name} is {entry.state}: a driver with ottla.exactlyOnce=true has "
+            "begun to commit it. Start the query with ottla.exactlyOnce=true until that batch is finished, and leave "
+            "the option out from then on"
         )
 
 
