@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from ottla.cli import faults
 from ottla.cli.main import main
+from ottla.cli.pipeline import run
 from ottla.pipeline.example import TEXT
 from ottla.pipeline.places import Places
 from ottla.pipeline.status import FlowStatus, write_status
@@ -90,3 +93,27 @@ def test_a_port_for_metrics_that_is_taken_is_said_before_java_starts(
         assert f"--metrics-port: cannot listen on 127.0.0.1:{port}: " in capsys.readouterr().err
     assert main([*words, "--engine", "sdp", "--mode", "catch-up"]) == faults.USAGE
     assert "--metrics-port is not for --engine sdp" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, faults.TERMINATED), (signal.SIGHUP, faults.HUNG_UP)], ids=["TERM", "HUP"]
+)
+def test_a_signal_ends_a_run_so_that_spark_is_stopped(number: signal.Signals, code: int) -> None:
+    before = signal.getsignal(number)
+
+    def runs() -> None:
+        with run._stopped_by_signals():
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(faults.StopSignal) as stopped:
+        runs()
+    assert (stopped.value.code, signal.getsignal(number)) == (code, before)
+
+
+def test_a_run_that_outlives_its_terminal_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
+    try:
+        with run._stopped_by_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
