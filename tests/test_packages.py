@@ -60,7 +60,7 @@ def test_a_wheel_holds_what_the_program_reads(wheel: set[str]) -> None:
 
 
 def test_an_sdist_holds_the_tests_and_what_they_use(sdist: set[str]) -> None:
-    kept = ("tests", "tools", "bench", "docs", "deploy", "src", ".ci")
+    kept = ("tests", "tools", "bench", "docs", "deploy", "examples", "src", ".ci")
     wanted = {
         path.relative_to(REPOSITORY).as_posix()
         for folder in kept
@@ -68,6 +68,15 @@ def test_an_sdist_holds_the_tests_and_what_they_use(sdist: set[str]) -> None:
         if path.is_file() and not {"__pycache__", ".hypothesis"} & set(path.parts)
     }
     wanted = {name for name in wanted if not name.endswith((".so", ".pyc")) and ".egg-info/" not in name}
-    wanted |= {"test", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "setup.py"}
+    wanted |= {
+        "test",
+        ".gitignore",
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "LICENSE",
+        "pyproject.toml",
+        "setup.py",
+    }
     assert wanted - sdist == set()
     assert {name for name in sdist if name.endswith((".so", ".pyc"))} == set()

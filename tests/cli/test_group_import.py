@@ -104,7 +104,7 @@ def test_a_group_with_consumers_in_it_is_refused_unless_forced(
     old_tree.put("owners/live/0", f"{consumer}-0".encode(), ephemeral=True)
     ran = importing("--yes")
     assert ran.code == faults.FAILED
-    assert f"consumers are in {group}: {consumer}, who own 1 partitions" in ran.err
+    assert f"consumers are in {group}: {consumer}, with 1 partition; stop them" in ran.err
     assert importing("--yes", "--force").code == 0
     assert committed(in_process, ottla_broker, group) == {("live", 0): 3}
 
@@ -120,7 +120,7 @@ def test_what_is_not_in_the_cluster_is_named_and_left_out(
     assert ran.code == faults.NOT_FOUND
     assert "left out, since they are not there: positions in gone, shrunk" in ran.err
     assert "left out: there is no such topic" in ran.out
-    assert "left out: the topic has 1 partitions" in ran.out
+    assert "left out: the topic has 1 partition\n" in ran.out
     assert committed(in_process, ottla_broker, group) == {("shrunk", 0): 3}
 
 

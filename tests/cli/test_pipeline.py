@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import socket
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 from ottla.cli import faults
 from ottla.cli.main import main
+from ottla.cli.pipeline import run
 from ottla.cli.pipeline.run import Progress
 from ottla.pipeline.example import TEXT
 from ottla.pipeline.places import Places
@@ -123,3 +126,27 @@ def test_progress_in_a_file_is_a_line_now_and_then(capsys: pytest.CaptureFixture
         shown([FlowStatus(flow="raw", kind="table", batch=batch, lag=0)])
     shown.end()
     assert capsys.readouterr().err == "raw: micro-batch 0, lag 0\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, faults.TERMINATED), (signal.SIGHUP, faults.HUNG_UP)], ids=["TERM", "HUP"]
+)
+def test_a_signal_ends_a_run_so_that_spark_is_stopped(number: signal.Signals, code: int) -> None:
+    before = signal.getsignal(number)
+
+    def runs() -> None:
+        with run._stopped_by_signals():
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(faults.StopSignal) as stopped:
+        runs()
+    assert (stopped.value.code, signal.getsignal(number)) == (code, before)
+
+
+def test_a_run_that_outlives_its_terminal_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
+    try:
+        with run._stopped_by_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_process
+from ottla.cli import faults
+from tests.cli.conftest import Command, run_process
 
 #: Of documentation (RFC 5737): no machine has it.
 NOWHERE = "192.0.2.1"
@@ -52,6 +53,23 @@ def test_an_address_that_this_host_has_not(tmp_path: Path, port: str) -> None:
 def test_a_property_is_bad(tmp_path: Path) -> None:
     code, said = refused(tmp_path, "--port", "0", "--set", "num.partitions=x")
     assert (code, said) == (1, "ottla: Invalid value x for configuration num.partitions: Not a number of type INT")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "broker.id=7",
+        "listeners=PLAINTEXT://127.0.0.1:19092",
+        "advertised.listeners=PLAINTEXT://host.docker.internal:19092",
+        "ottla.metrics.port=9404",
+        "port=19092",
+        "log.dir=/tmp/elsewhere",
+    ],
+)
+def test_what_each_broker_has_of_its_own_is_not_passed_over(in_process: Command, tmp_path: Path, given: str) -> None:
+    ran = in_process("up", "-n", "3", "--data", str(tmp_path / "data"), "--set", given)
+    assert (ran.code, ran.out, os.listdir(tmp_path)) == (faults.USAGE, "", [])
+    assert ran.err.startswith(f"ottla: --set {given.partition('=')[0]}: each of several brokers has its own")
 
 
 @pytest.mark.parametrize(("address", "said"), [("", "names no server"), ("zk:many", "'many' is no port")])

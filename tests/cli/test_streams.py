@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from ottla.cli import faults
 from ottla.testing import InProcessBroker
-from tests.cli.conftest import SECONDS_MAX, Ran, environment, run_minding_modes, run_process
+from tests.cli.conftest import SECONDS_MAX, Command, Ran, environment, run_minding_modes, run_process
 from tests.cli.test_starting import started
 from tests.searches import slow
 
@@ -180,3 +181,16 @@ def test_nohup_is_heeded(tmp_path: Path) -> None:
         up.child.terminate()
         out, err = up.child.communicate(timeout=SECONDS_MAX)
     assert up.child.returncode == 0, (out, err)
+
+
+def test_a_terminal_that_has_no_character_for_a_name(process: Command) -> None:
+    """As in a container without a locale; JSON stays JSON."""
+    group = "ä\N{GRINNING FACE}"
+    assert process("topic", "create", "umlauts", "--if-not-exists").code == 0
+    assert process("group", "reset", group, "--topic", "umlauts", "--to-earliest", "--yes").code == 0
+    ascii_only = {"PYTHONIOENCODING": "ascii"}
+    ran = process("group", "list", env=ascii_only)
+    assert (ran.code, ran.err) == (0, "")
+    assert r"\u00e4\ud83d\ude00" in ran.out
+    ran = process("group", "list", "-o", "json", env=ascii_only)
+    assert group in {one["group"] for one in json.loads(ran.out)}

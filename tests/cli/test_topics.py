@@ -10,6 +10,7 @@ import yaml
 from confluent_kafka import Producer
 
 from ottla.cli import faults
+from ottla.client import Admin
 from ottla.testing import InProcessBroker
 from tests.cli.conftest import Command
 
@@ -49,6 +50,30 @@ def test_create_what_exists(ottla: Command, topic: str) -> None:
     assert "--if-not-exists" in ran.err
     ran = ottla("topic", "create", topic, "--if-not-exists")
     assert (ran.code, ran.out) == (0, f"{topic} exists already\n")
+
+
+def test_what_was_made_is_said_where_another_failed(ottla: Command, topic: str) -> None:
+    for form in ("json", "yaml", "table"):
+        made = f"{topic}-{form}"
+        ran = ottla("topic", "create", made, topic, "-o", form)
+        assert (ran.code, f"1 of 2 failed: {topic}" in ran.err) == (faults.EXISTS, True), ran.err
+        assert made in ran.out, ran.out
+    assert json.loads(ottla("topic", "create", f"{topic}-x", topic, "-o", "json").out)[0]["topic"] == f"{topic}-x"
+
+
+def test_what_went_is_said_where_another_stayed(ottla: Command, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ottla("topic", "create", f"{topic}-2").code == 0
+    delete = Admin.delete_topics
+
+    async def late(admin: Admin, names: list[str]) -> None:
+        await delete(admin, names[:1])  # somebody else was faster
+        await delete(admin, names)
+
+    monkeypatch.setattr(Admin, "delete_topics", late)
+    ran = ottla("topic", "delete", topic, f"{topic}-2", "--yes")
+    assert ran.code != 0
+    assert f"1 of 2 failed: {topic}: there is no such topic" in ran.err
+    assert ran.lines[-1] == f"deleted {topic}-2"
 
 
 def test_a_dry_run_creates_nothing(ottla: Command, ottla_broker: InProcessBroker) -> None:
@@ -186,6 +211,12 @@ def test_trim_takes_kafkas_file(ottla: Command, ottla_broker: InProcessBroker, t
     for partition, offset in ((0, 1.5), (0, True), (0, -2), ("0", 1), (0, 2**63), (2**31, 1), (-1, 1)):
         file.write_text(json.dumps({"partitions": [{"topic": topic, "partition": partition, "offset": offset}]}))
         assert ottla("topic", "trim", "--offset-json-file", str(file)).code == faults.USAGE, (partition, offset)
+    file.write_text(json.dumps({"partitions": [{"topic": 5, "partition": 0, "offset": 1}]}))
+    assert ottla("topic", "trim", "--offset-json-file", str(file)).code == faults.USAGE
+    twice = [{"topic": topic, "partition": 0, "offset": offset} for offset in (1, 5)]
+    file.write_text(json.dumps({"partitions": twice}))
+    ran = ottla("topic", "trim", "--offset-json-file", str(file))
+    assert (ran.code, ran.err) == (faults.USAGE, f"ottla: {file}: {topic}-0 stands there twice\n")
     assert ottla("topic", "trim", "--offset-json-file", str(file) + "x").code == faults.NOT_FOUND
 
 

@@ -183,6 +183,27 @@ def test_describe_and_delete_by_patterns(ottla: Command, three: list[str], topic
     assert ottla("topic", "delete", "-r", f"{topic}-", "--yes").code == faults.NOT_FOUND
 
 
+def test_each_pattern_is_matched_by_itself(ottla: Command, three: list[str], topic: str) -> None:
+    """Flags and groups of one are not the others': a back-reference means its own."""
+    ran = ottla("topic", "create", f"{topic}-bb", f"{topic}-ab")
+    assert ran.code == 0, ran.err
+
+    def matched(*expressions: str) -> list[str]:
+        ran = ottla("topic", "describe", "-r", *expressions, "-o", "json")
+        assert ran.code == 0, ran.err
+        return [one["topic"] for one in json.loads(ran.out)]
+
+    assert matched(f"(?i){topic.upper()}-a") == three[:1]
+    assert matched(f"{topic}-c", f"(?i){topic.upper()}-a") == [three[0], three[2]]
+    assert matched(f"{topic}-(?P<last>a)", f"{topic}-(?P<last>b)") == three[:2]
+    assert matched(f"{topic}-(a)", rf"{topic}-(b)\1") == [three[0], f"{topic}-bb"]
+    group = ("consume", "-g", f"g-{topic}", "--from-beginning", "-e", "-r")
+    assert sorted(ottla(*group, f"{topic}-a", f"{topic}-[b]").lines) == three[:2]
+    ran = ottla(*group, f"{topic}-(a)", f"{topic}-(b)")
+    assert (ran.code, "a group subscribes to one regular expression" in ran.err) == (faults.USAGE, True)
+    assert ottla("consume", "-r", "a{1,99999999999}", "-e").code == faults.USAGE
+
+
 def test_creating_several_of_which_some_exist(ottla: Command, three: list[str], topic: str) -> None:
     ran = ottla("topic", "create", three[0], f"{topic}-d")
     assert ran.code == faults.EXISTS
@@ -377,7 +398,14 @@ def test_a_profile_of_rpk_is_understood_and_kept(
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("[1]", "it begins with no name"), ("a: [", "is not YAML"), ("profiles: [{}]", "in which each has a name")],
+    [
+        ("[1]", "it begins with no name"),
+        ("a: [", "is not YAML"),
+        ("description: 2026-13-45", "is not YAML"),
+        ("description: !!int x", "is not YAML"),
+        ("description: 0x_", "is not YAML"),
+        ("profiles: [{}]", "in which each has a name"),
+    ],
 )
 def test_a_file_of_profiles_that_is_damaged(
     in_process: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.client.admin.admin import Admin
-from ottla.client.admin.results import ConfigChange, ConfigResource
+from ottla.client.admin.results import ConfigChange, ConfigResource, NewTopic
 from ottla.client.errors import BadArgument
 from ottla.client.sync import Admin as SyncAdmin
 from tests.client.conftest import make_topic
@@ -44,6 +44,39 @@ BAD: list[tuple[Asked, str]] = [
     (lambda admin: admin.delete_topics(["a", 7]), r"topics\[1\] must be a str, not an int"),
     (lambda admin: admin.create_partitions({"x": "3"}), "the count of 'x' must be an int, not a str"),
     (lambda admin: admin.create_partitions([("x", 3)]), "counts must be a mapping of topics to counts, not a list"),
+    (
+        lambda admin: admin.create_partitions({"x": 3}, assignments=5),
+        "assignments must be a mapping of topics to lists",
+    ),
+    (
+        lambda admin: admin.create_partitions({"x": 3}, assignments={"x": 5}),
+        "the assignments of 'x' must be a list with the brokers of each new partition, not an int",
+    ),
+    (
+        lambda admin: admin.create_partitions({"x": 3}, assignments={"x": [1]}),
+        r"the assignments of 'x'\[0\] must be a list of ids, not an int",
+    ),
+    (
+        lambda admin: admin.create_partitions({"x": 3}, assignments={"x": ["12"]}),
+        r"the assignments of 'x'\[0\] must be a list of ids, not a str",
+    ),
+    (
+        lambda admin: admin.create_topics([NewTopic("x", assignments=[[1]])]),  # type: ignore[arg-type]
+        "the assignments of 'x' must be a mapping of partitions to brokers, not a list",
+    ),
+    (
+        lambda admin: admin.create_topics([NewTopic("x", assignments={0: 1})]),  # type: ignore[dict-item]
+        "the brokers of x-0 must be a list of ids, not an int",
+    ),
+    (
+        lambda admin: admin.create_topics([NewTopic("x", assignments={0: "12"})]),  # type: ignore[dict-item]
+        "the brokers of x-0 must be a list of ids, not a str",
+    ),
+    (
+        lambda admin: admin.list_offsets({("x", 0): -1}, isolation_level="read_committed"),
+        r"isolation_level must be 0 \(read_uncommitted\) or 1 \(read_committed\), not 'read_committed'",
+    ),
+    (lambda admin: admin.list_offsets({("x", 0): -1}, isolation_level=2), "isolation_level must be 0 .*, not 2"),
     (lambda admin: admin.list_offsets({("x", 0): "latest"}), "the time of x-0 must be an int, not a str"),
     (lambda admin: admin.list_offsets({"x": 1}), r"partitions\[0\] must be \(topic, partition\), not a str"),
     (lambda admin: admin.delete_records({("x", 0): "5"}), "the offset of x-0 must be an int, not a str"),

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from typing import Any
 
 import pytest
 
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.consuming.fetcher import Fetcher
-from ottla.client.errors import BadArgument, ClientFault, NotAssigned
+from ottla.client.errors import BadArgument, ClientClosed, ClientFault, NotAssigned, WrongConsumerState
 from ottla.client.producing.producer import Producer
 from ottla.client.sync import Consumer as SyncConsumer
 from ottla.model import TopicPartition
+from ottla.protocol.apis import ApiKey
+from tests.client.proxy import Action, Pass, Proxy, Request, Silence
 
 BAD_PARTITIONS: list[tuple[Any, str]] = [
     ("orders", r"partitions must be a list of \(topic, partition\), not a str"),
@@ -171,3 +175,97 @@ async def test_a_fault_of_the_consumers_own_is_raised_by_poll(
             with pytest.raises(ClientFault, match="LookupError: no such street"):
                 await consumer.poll(timeout_ms=30_000)
         assert [one.value for one in await consumer.poll(timeout_ms=30_000)] == [b"here"]
+
+
+async def test_times_of_partitions_that_are_plain_pairs(bootstrap: str, topic: str) -> None:
+    pair: Any = (topic, 0)
+    async with Consumer(bootstrap_servers=bootstrap) as consumer:
+        assert await consumer.offsets_for_times({pair: 5}) == {TopicPartition(topic, 0): None}
+
+
+@pytest.mark.parametrize(("given", "said"), [("5", "a number, not a str"), (-1, "at least 0"), (True, "not a bool")])
+async def test_how_long_to_wait(bootstrap: str, topic: str, given: Any, said: str) -> None:
+    tp = TopicPartition(topic, 0)
+    async with Consumer(bootstrap_servers=bootstrap, group_id=topic) as consumer:
+        consumer.assign([tp])
+        for wait in (
+            consumer.position(tp, timeout_ms=given),
+            consumer.commit({tp: 1}, timeout_ms=given),
+            consumer.committed([tp], timeout_ms=given),
+        ):
+            with pytest.raises(BadArgument, match=f"timeout_ms must be {said}|timeout_ms must be a number, {said}"):
+                await wait
+
+
+class _OfAnotherClient:
+    def on_partitions_assigned(self, partitions: Any) -> None: ...
+
+    def on_partitions_revoked(self, partitions: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"topics": 7}, "topics must be a list of names, not an int"),
+        ({"topics": b"x"}, "topics must be a list of names, not bytes"),
+        ({"topics": [7]}, r"topics\[0\] must be a str, not an int"),
+        ({"topics": []}, "subscribe takes the names of topics"),
+        ({}, "subscribe takes topics or a pattern"),
+        ({"topics": "x", "pattern": "x"}, "subscribe takes topics or a pattern"),
+        ({"pattern": 7}, "pattern must be a str or a compiled expression, not an int"),
+        ({"pattern": "("}, "pattern '\\(' is not a regular expression: missing"),
+        ({"pattern": re.compile(b"x")}, "pattern must be an expression for str, not for bytes"),
+        (
+            {"topics": "x", "listener": _OfAnotherClient()},
+            "listener must have one of the methods on_assigned",
+        ),
+        ({"pattern": "x", "listener": print}, "listener must have one of the methods"),
+    ],
+)
+async def test_what_is_subscribed_to(bootstrap: str, topic: str, given: dict[str, Any], said: str) -> None:
+    async with Consumer(bootstrap_servers=bootstrap, group_id=topic) as consumer:
+        with pytest.raises(BadArgument, match=said):
+            consumer.subscribe(**given)
+        assert consumer.subscription() == []
+    face = await asyncio.to_thread(SyncConsumer, bootstrap_servers=bootstrap, group_id=topic)
+    try:
+        with pytest.raises(BadArgument, match=said):
+            await asyncio.to_thread(lambda: face.subscribe(**given))
+    finally:
+        await asyncio.to_thread(face.close)
+
+
+async def test_what_a_consumer_cannot_do_now_is_an_error_of_the_client(bootstrap: str, topic: str) -> None:
+    tp = TopicPartition(topic, 0)
+    async with Consumer(bootstrap_servers=bootstrap, group_id=topic) as consumer:
+        with pytest.raises(NotAssigned, match=f"{tp} is not assigned"):
+            consumer.seek(tp, 1)
+        consumer.assign([tp])
+        with pytest.raises(WrongConsumerState, match="assigned by hand"):
+            consumer.subscribe(topic)
+        await consumer.unsubscribe()
+        consumer.subscribe(topic)
+        with pytest.raises(WrongConsumerState, match="subscribed to"):
+            consumer.assign([tp])
+
+
+async def test_a_commit_that_close_cancels_is_heard_of(bootstrap: str, topic: str) -> None:
+    """Whether the task had begun or not."""
+    tp = TopicPartition(topic, 0)
+    heard: list[Any] = []
+    begun = asyncio.Event()
+
+    def act(request: Request) -> Action:
+        if request.key != ApiKey.OFFSET_COMMIT:
+            return Pass()
+        begun.set()
+        return Silence()
+
+    async with Proxy(bootstrap, act) as proxy:
+        consumer = Consumer(bootstrap_servers=proxy.bootstrap, group_id=topic)
+        consumer.commit_async({tp: 1}, lambda _, error: heard.append(error))
+        await begun.wait()
+        consumer.commit_async({tp: 2}, lambda _, error: heard.append(error))
+        await consumer._group.commits.close()  # type: ignore[union-attr]
+        await consumer.close(commit=False)
+    assert [type(error) for error in heard] == [ClientClosed, ClientClosed]

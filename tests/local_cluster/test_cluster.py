@@ -11,11 +11,13 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import ottla.testing
 from ottla.client.admin.results import NewTopic
+from ottla.client.errors import BadArgument
 from ottla.client.sync import Admin, Consumer, Producer
 from ottla.local_cluster.free_ports import free_port
 from ottla.testing.processes import TREE, Cluster
@@ -82,6 +84,14 @@ def check(cluster: Cluster, expected: list[bytes]) -> None:
     found = read(cluster)
     assert len(found) == len({*found})
     assert {*expected} <= {*found}
+
+
+@pytest.mark.parametrize("given", [9, "1", None])
+def test_a_broker_that_the_cluster_has_not(cluster: Cluster, given: Any) -> None:
+    calls = (cluster.kill, cluster.pause, cluster.resume, cluster.restart, cluster.pid, cluster.is_serving)
+    for call in (*calls, lambda broker: cluster.cut(1, broker if broker != "1" else "2x")):
+        with pytest.raises(BadArgument, match=r"there is no broker .*: the cluster has 1, 2, 3"):
+            call(given)
 
 
 def test_what_is_produced_is_read(cluster: Cluster) -> None:

@@ -21,6 +21,9 @@ from ottla.client import Prodcer  # no
 from ottla.client.sync import Admn  # no
 from ottla.testing import AsyncBroker, InProcessBroker
 from ottla.testing import Broker  # no
+from ottla.client import Admin, errors
+from ottla.testing import Cluster, ConfigError, CoordinationError, DirectoryError, StartFault, StillBehind
+from ottla.testing import StillBehnd  # no
 
 
 def test_orders(ottla_broker: InProcessBroker, ottla_own_broker: InProcessBroker, topic: str) -> None:
@@ -34,6 +37,11 @@ def test_orders(ottla_broker: InProcessBroker, ottla_own_broker: InProcessBroker
     with ottla.testing.broker(propertys={}) as broker:  # no
         pass
     ottla.testing.brokr()  # no
+    with ottla.testing.cluster(3, properties={"min.insync.replicas": "2"}) as cluster:
+        led: int = cluster.kill_leader("orders", 0)
+        cluster.kill("1")  # no
+    ottla.testing.cluster(3, properties={"min.insync.replicas": 2})  # no
+    ottla.testing.cluster(n="3")  # no
     ottla.client.Producr  # no
     ottla.client.sync.Producr  # no
     with ottla.client.sync.Producer(bootstrap_servers=address) as producer:
@@ -42,7 +50,20 @@ def test_orders(ottla_broker: InProcessBroker, ottla_own_broker: InProcessBroker
         producer.send(topic, b"x", timestamp="now")  # no
 
 
+def test_of_a_cluster(ottla_cluster: Cluster) -> None:
+    ottla_cluster.cut(1, 2)
+    ottla_cluster.cutt(1, 2)  # no
+
+
 async def awaited() -> None:
+    async with Admin(bootstrap_servers="localhost:9092") as admin:
+        try:
+            await admin.create_topic("orders", partitions=3)
+        except errors.TopicAlreadyExists as error:
+            code: int = error.code
+        except errors.TopicAlreadyExist:  # no
+            pass
+        await admin.create_topic("orders", partitions="3")  # no
     async with ottla.testing.async_broker() as broker:
         await broker.restart()
         broker.restrt()  # no

@@ -29,8 +29,6 @@ from ottla.cli.numbers import GIVE_UP_MS, count, milliseconds, partition_numbers
 from ottla.cli.parser import completed_by
 
 if TYPE_CHECKING:
-    import re
-
     from ottla.cli.group_reading import GroupReading
     from ottla.cli.offsets import OffsetPoint
     from ottla.cli.reachability import BrokerWatch
@@ -137,7 +135,7 @@ def _where(options: argparse.Namespace) -> Where | None:
 class _Topics(NamedTuple):
     names: list[str]
     #: Instead of names: what whole names have to match.
-    pattern: re.Pattern[str] | None
+    patterns: shared.TopicPatterns | None
 
 
 def _topics(options: argparse.Namespace) -> _Topics:
@@ -145,11 +143,11 @@ def _topics(options: argparse.Namespace) -> _Topics:
     if options.include is not None:
         if named:
             raise UsageFault("give TOPIC or --include REGEX")
-        return _Topics([], shared.pattern_of([options.include]))
+        return _Topics([], shared.TopicPatterns([options.include]))
     if not named:
         raise UsageFault("a topic is missing: give TOPIC or --topic TOPIC")
     if options.regex:
-        return _Topics([], shared.pattern_of(named))
+        return _Topics([], shared.TopicPatterns(named))
     for name in named:
         shared.check_name(name)
     return _Topics(named, None)
@@ -214,7 +212,7 @@ async def _share(
     from ottla.cli.group_reading import GroupReading
 
     reading = GroupReading(consumer, limits, watch)
-    reading.begin(topics.names, topics.pattern)
+    reading.begin(topics.names, None if topics.patterns is None else topics.patterns.joined())
     try:
         await _print_all(reading, formatted, watch)
     except BaseException:
@@ -238,13 +236,11 @@ async def _partitions(consumer: Consumer, topics: _Topics, wanted: list[int] | N
 
     described = await describe(consumer.cluster, topics.names or None)
     names = topics.names
-    if topics.pattern is not None:
-        match = topics.pattern.fullmatch
+    if topics.patterns is not None:
+        match = topics.patterns.match
         names = sorted(topic.name for topic in described.values() if not topic.internal and match(topic.name))
         if not names:
-            raise CommandFault(
-                f"no topic matches {topics.pattern.pattern}; `ottla topic list` names the topics", NOT_FOUND
-            )
+            raise CommandFault(f"no topic matches {topics.patterns}; `ottla topic list` names the topics", NOT_FOUND)
     found: list[TopicPartition] = []
     for name in names:
         known = [each.partition for each in described[name].partitions]

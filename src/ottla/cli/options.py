@@ -125,18 +125,42 @@ def topics_of(options: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in named if name.strip()))
 
 
-def pattern_of(expressions: list[str]) -> re.Pattern[str]:
-    """One for all of them: a name has to match one as a whole."""
-    import re
+class TopicPatterns:
+    """Regular expressions of which a name has to match one as a whole, each by itself: joined into one they would share
+    the numbers of their groups, and a flag of one would be the others'."""
 
-    from ottla.cli.faults import UsageFault
+    def __init__(self, expressions: list[str]) -> None:
+        import re
 
-    for expression in expressions:
-        try:
-            re.compile(expression)
-        except re.error as error:
-            raise UsageFault(f"'{expression}' is not a regular expression: {error}") from error
-    return re.compile("|".join(f"(?:{expression})" for expression in expressions))
+        from ottla.cli.faults import UsageFault
+
+        self.expressions = expressions
+        self._compiled: list[re.Pattern[str]] = []
+        for expression in expressions:
+            try:
+                self._compiled.append(re.compile(expression))
+            except (re.error, OverflowError, RecursionError) as error:
+                raise UsageFault(f"'{expression}' is not a regular expression: {error}") from error
+
+    def match(self, name: str) -> bool:
+        return any(one.fullmatch(name) for one in self._compiled)
+
+    def joined(self) -> re.Pattern[str]:
+        """As a group subscribes to them. Raises UsageFault where one that stands for all would mean something else."""
+        import re
+
+        from ottla.cli.faults import UsageFault
+
+        if len(self._compiled) == 1:
+            return self._compiled[0]
+        if any(one.groups or one.flags != re.UNICODE for one in self._compiled):
+            raise UsageFault(
+                "a group subscribes to one regular expression: write these, with their flags or groups, as one"
+            )
+        return re.compile("|".join(f"(?:{expression})" for expression in self.expressions))
+
+    def __str__(self) -> str:
+        return " or ".join(self.expressions)
 
 
 async def chosen_topics(client: Admin, options: argparse.Namespace) -> list[str]:
@@ -146,8 +170,8 @@ async def chosen_topics(client: Admin, options: argparse.Namespace) -> list[str]
     named = topics_of(options)
     if not options.regex or not named:
         return named
-    pattern = pattern_of(named)
-    found = [name for name in await client.list_topics() if pattern.fullmatch(name)]
+    patterns = TopicPatterns(named)
+    found = [name for name in await client.list_topics() if patterns.match(name)]
     if not found and not getattr(options, "if_exists", False):
-        raise CommandFault(f"no topic matches {' or '.join(named)}; `ottla topic list` names the topics", NOT_FOUND)
+        raise CommandFault(f"no topic matches {patterns}; `ottla topic list` names the topics", NOT_FOUND)
     return found

@@ -175,7 +175,7 @@ def _document(path: str, data: bytes) -> dict[str, Any]:
 
     try:
         found = yaml.load(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: numbers and dates that are none
         raise CommandFault(f"{path} is not YAML: {error}") from error
     if found is None:
         return {}

@@ -7,6 +7,7 @@ is written to a full disk.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 import os
@@ -14,6 +15,7 @@ import sys
 from typing import NoReturn
 
 _CLOSED = "it is closed"
+_ESCAPED = "ottla.escaped"
 
 
 class _ClosedBytes(io.BufferedIOBase):
@@ -46,8 +48,19 @@ def repair() -> None:
             os.open(os.devnull, os.O_RDWR if number else os.O_RDONLY)  # gets the lowest number that is free: this one
     if sys.stdout is None:
         sys.stdout = ClosedOutput()
+    elif isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        codecs.register_error(_ESCAPED, _escaped)
+        sys.stdout.reconfigure(errors=_ESCAPED)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for as long as this process lives
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    r"""What a terminal's encoding has no character for, as JSON writes it: \u00e4, and in two halves above \uffff."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)), error.end
 
 
 def is_input_closed() -> bool:

@@ -24,8 +24,15 @@ from ottla.local_cluster.member import StartFailed
 from ottla.local_cluster.supervisor import LocalCluster
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: What differs from broker to broker, and is planned here.
-_PLANNED: Final = frozenset({"broker.id", "node.id", "zookeeper.connect"})
+_FIRST: Final = "the others get what is free behind it"
+#: What differs from broker to broker, and is planned here; with the option that says it of the first.
+_PLANNED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("broker.id", "node.id", "zookeeper.connect", "advertised.listeners"), ""),
+    **dict.fromkeys(("advertised.host.name", "advertised.port"), ""),
+    **dict.fromkeys(("listeners", "host.name", "port"), f": --host and --port name the first one's, and {_FIRST}"),
+    "ottla.metrics.port": f": --metrics-port names the first one's, and {_FIRST}",
+    "log.dir": ": --data names the first one's, and the others' are beside it",
+}
 
 
 def run_cluster(options: argparse.Namespace, topics: Mapping[str, int | None], explicit: Mapping[str, str]) -> int:
@@ -72,9 +79,12 @@ def _check_address(wishes: Wishes) -> None:
 def _wishes(options: argparse.Namespace, explicit: Mapping[str, str]) -> Wishes:
     from ottla.cli.addresses import HOST_DEFAULT, PORT_DEFAULT
 
-    twice = sorted(_PLANNED & explicit.keys())
+    # These two stand among what is explicit where their options were given.
+    by_options = {"listeners"} if options.host is not None or options.port is not None else set()
+    by_options |= {"ottla.metrics.port"} if options.metrics_port is not None else set()
+    twice = sorted(_PLANNED.keys() & explicit.keys() - by_options)
     if twice:
-        raise UsageFault(f"--set {twice[0]}: each of several brokers has its own")
+        raise UsageFault(f"--set {twice[0]}: each of several brokers has its own{_PLANNED[twice[0]]}")
     log_dirs = explicit.get("log.dirs") or default_data_directory(os.environ)
     if "," in log_dirs:
         raise UsageFault("--set log.dirs: several brokers have one log directory each; name the first one's")

@@ -6,6 +6,7 @@ partition, a timestamp, headers or a call-back pay for none of this.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from math import isnan
 from operator import index
@@ -102,6 +103,28 @@ def checked_number(given: Any, what: str) -> float | None:
     if isinstance(given, float) and isnan(given):
         raise BadArgument(f"{what} must be at least 0, not {given}")
     return given
+
+
+def checked_subscription(given: Any) -> list[str]:
+    """One name, or several."""
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        raise BadArgument(f"topics must be a list of names, not {a_kind_of(given)}")
+    names = [given] if isinstance(given, str) else list(given)
+    if not names:
+        raise BadArgument("subscribe takes the names of topics; unsubscribe ends it")
+    return [checked_topic(name, f"topics[{number}]") for number, name in enumerate(names)]
+
+
+def checked_pattern(given: Any) -> re.Pattern[str]:
+    if not isinstance(given, str | re.Pattern):
+        raise BadArgument(f"pattern must be a str or a compiled expression, not {a_kind_of(given)}")
+    try:
+        compiled = re.compile(given)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise BadArgument(f"pattern {str(given)[:_NAME_SHOWN_MAX]!r} is not a regular expression: {error}") from error
+    if not isinstance(compiled.pattern, str):
+        raise BadArgument("pattern must be an expression for str, not for bytes")
+    return compiled
 
 
 def check_call(call: Any, what: str) -> None:

@@ -27,6 +27,9 @@ _NAMES: Final = frozenset(
 )
 _NAMES_OR_CALLABLES: Final = frozenset(("partitioner", "key_subject_name_strategy", "value_subject_name_strategy"))
 
+#: A string's length on the wire is an int16.
+_WORD_CHARACTERS_MAX: Final = 2**15 - 1
+
 Settings = TypeVar("Settings", bound="ClientSettings")
 
 
@@ -236,6 +239,14 @@ def _integer(name: str, value: Any, least: int | None, most: int) -> int:
 def _word(name: str, value: Any, one_of: tuple[str, ...] | None) -> str:
     if not isinstance(value, str):
         raise SettingsError(f"{name} must be a word, not {value!r}")
+    if len(value) > _WORD_CHARACTERS_MAX:
+        raise SettingsError(f"{name} is a word of {len(value)} characters: {_WORD_CHARACTERS_MAX} at most can be sent")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise SettingsError(f"{name} {value[:_SHOWN_MAX]!a} is no text that UTF-8 can write") from None
+    if size > _WORD_CHARACTERS_MAX:
+        raise SettingsError(f"{name} is a word of {size} bytes: {_WORD_CHARACTERS_MAX} at most can be sent")
     if one_of is not None:
         by_case = {word.lower(): word for word in one_of}
         if value.lower() not in by_case:

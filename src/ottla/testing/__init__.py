@@ -13,16 +13,48 @@ Names are loaded when they are first used: pytest imports this package at each s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import os
 
+    from ottla.broker.broker import StartFault
+    from ottla.config import ConfigError
+    from ottla.coordination.errors import CoordinationError
+    from ottla.local_cluster.member import StartFailed
+    from ottla.storage.directories.errors import DirectoryError
     from ottla.testing.awaited import AsyncBroker
     from ottla.testing.in_process import InProcessBroker
+    from ottla.testing.lag import StillBehind
     from ottla.testing.processes import Cluster
 
-__all__ = ["AsyncBroker", "Cluster", "InProcessBroker", "async_broker", "broker", "cluster"]
+__all__ = [
+    "AsyncBroker",
+    "Cluster",
+    "ConfigError",
+    "CoordinationError",
+    "DirectoryError",
+    "InProcessBroker",
+    "StartFailed",
+    "StartFault",
+    "StillBehind",
+    "async_broker",
+    "broker",
+    "cluster",
+]
+
+_MODULES = {
+    "AsyncBroker": "ottla.testing.awaited",
+    "Cluster": "ottla.testing.processes",
+    "ConfigError": "ottla.config",
+    "CoordinationError": "ottla.coordination.errors",
+    "DirectoryError": "ottla.storage.directories.errors",
+    "InProcessBroker": "ottla.testing.in_process",
+    "StartFailed": "ottla.local_cluster.member",
+    "StartFault": "ottla.broker.broker",
+    "StillBehind": "ottla.testing.lag",
+}
 
 
 def broker(
@@ -96,16 +128,6 @@ def cluster(
 if not TYPE_CHECKING:  # a type checker would take every name for one that exists
 
     def __getattr__(name: str) -> Any:
-        if name == "InProcessBroker":
-            from ottla.testing.in_process import InProcessBroker
-
-            return InProcessBroker
-        if name == "Cluster":
-            from ottla.testing.processes import Cluster
-
-            return Cluster
-        if name == "AsyncBroker":
-            from ottla.testing.awaited import AsyncBroker
-
-            return AsyncBroker
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_MODULES[name]), name)

@@ -7,8 +7,8 @@ from typing import Final
 
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.group_lag import PartitionLag, ends_of, group_lags
-from ottla.client.arguments import INT64_MAX, checked_integer
-from ottla.client.errors import KafkaError
+from ottla.client.arguments import INT64_MAX, checked_integer, checked_number, checked_text
+from ottla.client.errors import BadArgument, KafkaError
 from ottla.client.wire.listed_offset import EARLIEST
 from ottla.model import ErrorCode
 
@@ -28,7 +28,10 @@ async def wait_for_lag(bootstrap: str, group: str, lag: int = 0, *, timeout_s: f
     A group that is not there yet, or has neither committed nor been assigned anything, is waited for. A partition that
     it has and has not committed yet counts with all of its records. Raises StillBehind.
     """
+    checked_text(group, "group")
     checked_integer(lag, "lag", INT64_MAX)
+    if checked_number(timeout_s, "timeout") is None:
+        raise BadArgument("timeout must be a number, not None")
     found = "nobody was asked yet"
     async with Admin(bootstrap_servers=bootstrap, client_id="ottla-testing") as admin:
         try:

@@ -21,9 +21,10 @@ from typing import Any, Final, Self, TypeVar
 
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.results import TopicDescription
-from ottla.client.errors import KafkaError, UnknownTopicOrPartition
+from ottla.client.arguments import a_kind_of, checked_integer, checked_items, checked_text
+from ottla.client.errors import BadArgument, KafkaError, UnknownTopicOrPartition
 from ottla.local_cluster.free_ports import free_port
-from ottla.local_cluster.layout import BrokerPlan, Wishes, listener
+from ottla.local_cluster.layout import BROKERS_MAX, BrokerPlan, Wishes, listener
 from ottla.local_cluster.member import Member, StartFailed
 from ottla.local_cluster.supervisor import LocalCluster
 from ottla.testing.links import Links
@@ -63,6 +64,11 @@ class Cluster:
         """`racks` are the brokers'. Without `links` nothing can be cut, and processes reach one another as under
         `ottla up -n`. With `metrics_port` the brokers serve their metrics on that port and the ones behind it."""
         assert links or not racks, "where nothing is arranged for each broker all are alike"
+        checked_integer(n, "n", BROKERS_MAX, least=1)
+        _check_properties(properties or {})
+        for broker, rack in checked_items(racks or {}, "racks must be a mapping of brokers to racks"):
+            checked_integer(broker, "racks: the broker", n, least=1)
+            checked_text(rack, f"the rack of broker {broker}")
         self.metrics_port = metrics_port
         self._racks = dict(racks or {})
         self._wanted = n
@@ -179,8 +185,9 @@ class Cluster:
 
     def pause(self, broker: int) -> None:
         """SIGSTOP: it neither answers nor ends, and its connections stay."""
+        member = self._broker(broker)
         self._paused.add(broker)
-        self._signal(self._broker(broker), signal.SIGSTOP)
+        self._signal(member, signal.SIGSTOP)
 
     def resume(self, broker: int) -> None:
         self._paused.discard(broker)
@@ -196,6 +203,9 @@ class Cluster:
     def cut(self, one: int | str, other: int | str) -> None:
         """Two brokers, or a broker and the `TREE`, hear nothing of each other until `heal`."""
         assert self._has_links, "this cluster was started without links"
+        for end in (one, other):
+            if end != TREE:
+                self._broker(int(end) if isinstance(end, str) and end.isdecimal() else end)  # type: ignore[arg-type]
         self._on_links(lambda links: links.cut(_end(one), _end(other)))
 
     def heal(self) -> None:
@@ -346,7 +356,11 @@ class Cluster:
 
     def _broker(self, broker: int) -> Member:
         assert self._cluster is not None, "the cluster does not run"
-        return self._cluster.brokers[broker]
+        found = self._cluster.brokers.get(broker)
+        if found is None:
+            there = ", ".join(map(str, self._cluster.brokers))
+            raise BadArgument(f"there is no broker {broker!r:.80}: the cluster has {there}")
+        return found
 
     def _signal(self, member: Member, number: int) -> None:
         async def work() -> None:
@@ -363,6 +377,32 @@ class Cluster:
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.submit(lambda: work).result(SECONDS_MAX + 60)
+
+
+#: What is arranged for each broker.
+_ARRANGED: Final = frozenset(
+    {
+        "advertised.listeners",
+        "broker.id",
+        "broker.rack",
+        "inter.broker.listener.name",
+        "listener.security.protocol.map",
+        "listeners",
+        "log.dirs",
+        "node.id",
+        "zookeeper.connect",
+    }
+)
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    for name, value in checked_items(properties, "properties must be a mapping of Kafka's names to values"):
+        checked_text(name, "the name of a property")
+        if not isinstance(value, str):
+            raise BadArgument(f"the value of {name} must be a str, not {a_kind_of(value)}")
+        if name in _ARRANGED:
+            more = ": say racks={1: 'a', 2: 'b'}" if name == "broker.rack" else ""
+            raise BadArgument(f"each broker of the cluster has its own {name}, which is arranged for it{more}")
 
 
 def _end(name: int | str) -> str:

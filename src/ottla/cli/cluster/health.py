@@ -48,14 +48,31 @@ async def _health(options: argparse.Namespace) -> int:
 
 
 async def _healthy(options: argparse.Namespace) -> dict[str, Any]:
-    """As soon as it is."""
+    """As soon as it is; until then standard error says what is waited for, each time that this changes."""
     import asyncio
+    import sys
 
+    said = ""
     while True:
-        found = await _looked_again(options)
-        if found is not None and found["healthy"]:
-            return found
+        try:
+            found = await _looked(options)
+        except CommandFault as fault:
+            if fault.code != UNREACHABLE and not _may_pass(fault):
+                raise
+            lacks = str(fault).partition(";")[0]  # brokers that start, or stop in the middle of an answer
+        else:
+            if found["healthy"]:
+                return found
+            lacks = _lacks(found)
+        if lacks != said:
+            said = lacks
+            print(f"ottla: not healthy yet ({lacks}); waiting", file=sys.stderr, flush=True)
         await asyncio.sleep(options.interval)
+
+
+def _lacks(found: dict[str, Any]) -> str:
+    lacks = [f"{name.replace('_', ' ')}: {len(found[name])}" for name in _NEXT if found[name]]
+    return ", ".join([*([] if found["controller"] is not None else ["no controller"]), *lacks])
 
 
 async def _looked(options: argparse.Namespace) -> dict[str, Any]:
@@ -71,16 +88,6 @@ async def _looked(options: argparse.Namespace) -> dict[str, Any]:
         if options.watch and not options.exit_when_healthy:
             await watch(options.output, options.interval, looked, client.cluster)
         return await health(client)
-
-
-async def _looked_again(options: argparse.Namespace) -> dict[str, Any] | None:
-    """None while nobody says: brokers that start, or stop in the middle of an answer."""
-    try:
-        return await _looked(options)
-    except CommandFault as fault:
-        if fault.code != UNREACHABLE and not _may_pass(fault):
-            raise
-        return None
 
 
 def _may_pass(fault: CommandFault) -> bool:

@@ -95,12 +95,15 @@ async def _groups_in_tree(options: argparse.Namespace) -> list[OldGroup]:
 
 
 def _refuse_live(groups: list[OldGroup]) -> None:
+    from ottla.cli.counting import counted
+
     live = [group for group in groups if group.members]
     if live:
         first = live[0]
         named = ", ".join(first.members[:_NAMED_MAX]) + (", ..." if len(first.members) > _NAMED_MAX else "")
-        owned = f", who own {len(first.owners)} partitions" if first.owners else ""
-        more = f" (and {len(live) - 1} more groups have some)" if len(live) > 1 else ""
+        owned = f", with {counted(len(first.owners), 'partition')}" if first.owners else ""
+        others = len(live) - 1
+        more = f" (and {counted(others, 'other group')} {'has' if others == 1 else 'have'} some)" if others else ""
         raise CommandFault(
             f"consumers are in {first.name}: {named}{owned}{more}; stop them, or give --force: what they commit after "
             "this is not seen",
@@ -109,6 +112,8 @@ def _refuse_live(groups: list[OldGroup]) -> None:
 
 
 async def _planned(client: Admin, groups: list[OldGroup]) -> list[PositionChange]:
+    from ottla.cli.counting import counted
+
     wanted = {tp.topic for group in groups for tp in group.offsets}
     there = wanted.intersection(await client.list_topics(internal=True))
     described = await client.describe_topics(sorted(there)) if there else {}
@@ -121,7 +126,7 @@ async def _planned(client: Admin, groups: list[OldGroup]) -> list[PositionChange
             if tp.topic not in counts:
                 left_out = "there is no such topic"
             elif tp.partition >= counts[tp.topic]:
-                left_out = f"the topic has {counts[tp.topic]} partitions"
+                left_out = f"the topic has {counted(counts[tp.topic], 'partition')}"
             before = committed[group.name].get(tp)
             plan.append(PositionChange(group.name, tp, before and before.offset, offset, left_out))
     return plan

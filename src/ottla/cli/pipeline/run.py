@@ -79,19 +79,18 @@ def run(options: argparse.Namespace) -> int:
         shown = Progress()
         work = PipelineRun(spark, file, places_of(options), kafka, shown)
         works.append(work)
-        before = signal.signal(signal.SIGTERM, _stop)
         try:
-            if span is not None:
-                backfill(work, span, _say)
-            elif options.mode == "catch-up":
-                work.catch_up()
-            else:
-                work.stream(interval_s)
+            with _stopped_by_signals():
+                if span is not None:
+                    backfill(work, span, _say)
+                elif options.mode == "catch-up":
+                    work.catch_up()
+                else:
+                    work.stream(interval_s)
         except KeyboardInterrupt:
             if options.mode != "stream":
                 raise
         finally:
-            signal.signal(signal.SIGTERM, before)
             shown.end()
             _closing_table(options, [flow.status for flow in work.flows])
             if is_ours:
@@ -169,6 +168,20 @@ def _session(name: str, master: str | None, config: dict[str, str]) -> tuple[Any
     if is_ours:
         spark.sparkContext.setLogLevel("ERROR")
     return spark, is_ours
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP (a terminal that is closed) end what runs here as Ctrl-C does: with Spark stopped."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # as `nohup` sets it
+            signal.signal(number, _stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _stop(number: int, _: object) -> None:

@@ -71,7 +71,11 @@ async def _create(options: argparse.Namespace) -> int:
             there = {name for name, one in errors.items() if isinstance(one, TopicAlreadyExists)}
             if not options.if_not_exists or len(there) < len(errors):
                 if isinstance(error, SomeFailed):
-                    _show(options, [_created(one, options) for one in error.results.values()])
+                    made = [_created(one, options) for one in error.results.values()]
+                    if options.output == "table":
+                        _show(options, made)
+                    else:
+                        show(options.output, made, "")
                 raise
             created = error.results if isinstance(error, SomeFailed) else {}
     rows = [

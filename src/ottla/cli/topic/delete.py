@@ -30,6 +30,7 @@ def run(options: argparse.Namespace) -> int:
 async def _delete(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import admin
     from ottla.cli.plan import show_plan
+    from ottla.client.errors import SomeFailed
 
     if not shared.topics_of(options):
         raise UsageFault("name at least one topic to delete")
@@ -42,7 +43,12 @@ async def _delete(options: argparse.Namespace) -> int:
         columns = {"topic": "TOPIC", "partitions": "PARTITIONS", "offsets": "OFFSETS"}
         show_plan(options.output, "topics to delete:", rows, columns, confirmed=options.yes or not names)
         if names:
-            await client.delete_topics(names)
+            try:
+                await client.delete_topics(names)
+            except SomeFailed as error:
+                if options.output == "table" and error.results:
+                    print(f"deleted {', '.join(map(str, error.results))}")
+                raise
     if options.output == "table":
         print(f"deleted {', '.join(names)}" if names else "nothing to delete")
     return OK

@@ -108,18 +108,24 @@ def _places_of_file(options: argparse.Namespace) -> dict[TopicPartition, OffsetP
 
     if options.offset is not None or options.topic is not None or options.topic_option is not None:
         raise UsageFault("--offset-json-file says it all: leave out the topic and --before")
+    found: dict[TopicPartition, int] = {}
     try:
-        listed = read_json(options.offset_json_file)["partitions"]
-        found = {
-            TopicPartition(str(one["topic"]), _whole(one["partition"], 0, PARTITION_MAX)): _whole(
-                one["offset"], LATEST, OFFSET_MAX
-            )
-            for one in listed
-        }
+        for one in read_json(options.offset_json_file)["partitions"]:
+            tp = TopicPartition(_name(one["topic"]), _whole(one["partition"], 0, PARTITION_MAX))
+            if tp in found:
+                raise UsageFault(f"{options.offset_json_file}: {tp} stands there twice")
+            found[tp] = _whole(one["offset"], LATEST, OFFSET_MAX)
     except (ValueError, KeyError, TypeError) as error:
         form = '{"partitions": [{"topic": "t", "partition": 0, "offset": 5}]}'
         raise UsageFault(f"{options.offset_json_file} is not of the form {form}") from error
     return {tp: OffsetPoint(word=LATEST) if offset < 0 else OffsetPoint(offset=offset) for tp, offset in found.items()}
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    shared.check_name(value)
+    return value
 
 
 def _whole(value: Any, least: int, most: int) -> int:

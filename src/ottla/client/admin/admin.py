@@ -33,9 +33,11 @@ from ottla.client.admin.arguments import (
     checked_change,
     checked_commits,
     checked_groups,
+    checked_isolation,
     checked_kind,
     checked_levels,
     checked_names,
+    checked_new_partitions,
     checked_new_topics,
     checked_numbers,
     checked_producers,
@@ -174,8 +176,9 @@ class Admin:
     ) -> None:
         """Raises topics' numbers of partitions to `counts`; `assignments` name the new partitions' brokers."""
         check_counts(counts)
+        placed = {} if assignments is None else checked_new_partitions(assignments)
         await admin_topics.create_partitions(
-            self.cluster, counts, assignments or {}, self._timeout(timeout_ms), validate_only=validate_only
+            self.cluster, counts, placed, self._timeout(timeout_ms), validate_only=validate_only
         )
 
     # Replicas
@@ -243,7 +246,7 @@ class Admin:
     ) -> dict[TopicPartition, ListedOffset]:
         """Offsets by EARLIEST, LATEST, MAX_TIMESTAMP or a time in ms: the first record as young, or offset -1."""
         asked = checked_by_partition(timestamps, "time", _TIME_CODE_MIN)
-        return await list_offsets(self.cluster, asked, isolation_level=isolation_level)
+        return await list_offsets(self.cluster, asked, isolation_level=checked_isolation(isolation_level))
 
     async def delete_records(
         self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None

@@ -26,6 +26,7 @@ from ottla.client.arguments import (
     checked_topic,
 )
 from ottla.client.errors import BadArgument
+from ottla.client.wire.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from ottla.model import TopicPartition
 
 
@@ -47,7 +48,37 @@ def checked_new_topics(given: Any) -> list[NewTopic]:
         checked_integer(topic.partitions, "partitions", INT32_MAX, least=-1)
         checked_integer(topic.replication_factor, "replication_factor", INT32_MAX, least=-1)
         check_values(topic.configs)
+        _check_assignments(topic)
     return topics
+
+
+def _check_assignments(topic: NewTopic) -> None:
+    for partition, brokers in checked_items(
+        topic.assignments, f"the assignments of {topic.name!r} must be a mapping of partitions to brokers"
+    ):
+        number = checked_integer(partition, f"the assignments of {topic.name!r}: the partition", INT32_MAX)
+        checked_brokers(brokers, f"the brokers of {topic.name}-{number}")
+
+
+def checked_new_partitions(given: Any) -> dict[str, list[list[int]]]:
+    """The brokers of each new partition, by topic."""
+    found: dict[str, list[list[int]]] = {}
+    for topic, rows in checked_items(given, "assignments must be a mapping of topics to lists of brokers"):
+        what = f"the assignments of {checked_topic(topic)!r}"
+        if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+            raise BadArgument(f"{what} must be a list with the brokers of each new partition, not {a_kind_of(rows)}")
+        found[topic] = [checked_brokers(row, f"{what}[{at}]") for at, row in enumerate(rows)]
+    return found
+
+
+def checked_isolation(given: Any) -> int:
+    """0 or 1; the consumer's words for them are not taken, since other calls here take numbers too."""
+    if isinstance(given, bool) or given not in (READ_UNCOMMITTED, READ_COMMITTED):
+        raise BadArgument(
+            f"isolation_level must be {READ_UNCOMMITTED} (read_uncommitted) or {READ_COMMITTED} (read_committed), "
+            f"not {given!r:.80}"
+        )
+    return int(given)
 
 
 def check_counts(given: Any) -> None:
@@ -152,10 +183,10 @@ def checked_kind(given: Any) -> ElectionKind:
         raise BadArgument(f"kind must be an ElectionKind, not {given!r:.80}") from None
 
 
-def checked_brokers(given: Any) -> list[int]:
+def checked_brokers(given: Any, what: str = "brokers") -> list[int]:
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise BadArgument(f"brokers must be a list of ids, not {a_kind_of(given)}")
-    return [checked_integer(one, f"brokers[{number}]", INT32_MAX) for number, one in enumerate(given)]
+        raise BadArgument(f"{what} must be a list of ids, not {a_kind_of(given)}")
+    return [checked_integer(one, f"{what}[{number}]", INT32_MAX) for number, one in enumerate(given)]
 
 
 def checked_producers(given: Any) -> list[int]:

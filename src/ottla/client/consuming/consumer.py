@@ -25,17 +25,28 @@ from ottla.client.arguments import (
     checked_count,
     checked_offset,
     checked_partitions,
+    checked_pattern,
+    checked_subscription,
     checked_timeout_ms,
     checked_timestamp,
 )
 from ottla.client.consuming.assignment import AssignedPartition, FetchedBatches
 from ottla.client.consuming.fetcher import Fetcher
 from ottla.client.consuming.group.commits import OnCommitted
+from ottla.client.consuming.group.listener import check_listener
 from ottla.client.consuming.group.member import GroupMember
 from ottla.client.consuming.group.membership import GroupMetadata
 from ottla.client.consuming.reading import RecordReading
 from ottla.client.consuming.resets import Resets
-from ottla.client.errors import BadArgument, ClientClosed, InvalidGroupId, NoOffset, NotAssigned, RequestTimedOut
+from ottla.client.errors import (
+    BadArgument,
+    ClientClosed,
+    InvalidGroupId,
+    NoOffset,
+    NotAssigned,
+    RequestTimedOut,
+    WrongConsumerState,
+)
 from ottla.client.records import ConsumerRecord, OffsetAndTimestamp
 from ottla.client.schemas import SchemaNotLoaded
 from ottla.client.settings import ConsumerSettings, parse_settings
@@ -130,17 +141,16 @@ class Consumer:
         """
         group = self._needs_group("subscribe")
         if (topics is None) == (pattern is None):
-            raise ValueError("subscribe takes topics or a pattern")
+            raise BadArgument("subscribe takes topics or a pattern")
+        check_listener(listener)
+        compiled = None if pattern is None else checked_pattern(pattern)
+        names = [] if topics is None else checked_subscription(topics)
         if self._reading.assigned and not group.subscribed:
-            raise ValueError("partitions are assigned by hand: unsubscribe first")
-        if pattern is not None:
-            group.subscribe_pattern(pattern, listener)
-            return
-        assert topics is not None
-        names = [topics] if isinstance(topics, str) else list(topics)
-        if not names or not all(isinstance(name, str) and name for name in names):
-            raise ValueError("subscribe takes the names of topics; unsubscribe ends it")
-        group.subscribe(names, listener)
+            raise WrongConsumerState("partitions are assigned by hand: unsubscribe first")
+        if compiled is not None:
+            group.subscribe_pattern(compiled, listener)
+        else:
+            group.subscribe(names, listener)
 
     async def unsubscribe(self) -> None:
         """Reads nothing any more, and leaves the group."""
@@ -157,7 +167,7 @@ class Consumer:
         """Reads exactly these partitions, in no group; those that were assigned before keep their positions."""
         self._check_open()
         if self._group is not None and self._group.subscribed:
-            raise ValueError("topics are subscribed to: unsubscribe first")
+            raise WrongConsumerState("topics are subscribed to: unsubscribe first")
         self._assign(dict.fromkeys(checked_partitions(partitions)))
 
     def _assign(self, wanted: Iterable[TopicPartition]) -> None:
@@ -219,8 +229,8 @@ class Consumer:
 
     async def position(self, partition: TopicPartition, *, timeout_ms: int | None = None) -> int:
         """The offset of the next record; waits until it is known."""
-        one = self._one(partition)
-        deadline = self._deadline(self.settings.default_api_timeout_ms if timeout_ms is None else timeout_ms)
+        one, given_ms = self._one(partition), checked_timeout_ms(timeout_ms)
+        deadline = self._deadline(self.settings.default_api_timeout_ms if given_ms is None else given_ms)
         while (position := self._reading.position(partition)) is None:
             if one.error is not None:
                 raise one.error
@@ -245,6 +255,7 @@ class Consumer:
         the partitions may belong to others by now.
         """
         group = self._needs_group("commit")
+        checked_timeout_ms(timeout_ms)
         await group.commits.commit(self._committable(offsets), timeout_ms)
 
     def commit_async(
@@ -274,6 +285,7 @@ class Consumer:
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """What any member of the group has committed of these partitions; None where that is nothing."""
         group = self._needs_group("committed")
+        checked_timeout_ms(timeout_ms)
         return await group.placing.committed(checked_partitions(partitions), timeout_ms)
 
     def group_metadata(self) -> GroupMetadata:
@@ -299,8 +311,10 @@ class Consumer:
         """For each partition the first record at or after a time in ms; None where there is none as young."""
         if not isinstance(times, Mapping):
             raise BadArgument(f"times must be a mapping of partitions to times, not {a_kind_of(times)}")
-        checked_partitions(times)
-        asked = {tp: checked_timestamp(time, f"the time of {tp[0]}-{tp[1]}") for tp, time in times.items()}
+        asked = {
+            tp: checked_timestamp(time, f"the time of {tp}")
+            for tp, time in zip(checked_partitions(times), times.values(), strict=True)
+        }
         found = await list_offsets(self.cluster, asked, isolation_level=self._isolation)
         return {
             tp: None if one.offset < 0 else OffsetAndTimestamp(one.offset, one.timestamp, one.leader_epoch)
@@ -423,7 +437,7 @@ class Consumer:
     def _one_poll(self) -> Iterator[None]:
         """Two at once would tear the order of records apart, and a rebalance's steps as well."""
         if self._polling:
-            raise ValueError(
+            raise WrongConsumerState(
                 "another poll of this consumer is under way: one task at a time polls, and a call-back of a rebalance "
                 "must not poll"
             )
@@ -484,7 +498,7 @@ class Consumer:
         found = self._reading.assigned.get(tp)
         if found is None:
             (meant,) = checked_partitions([tp])
-            raise ValueError(f"{meant} is not assigned")
+            raise NotAssigned(f"{meant} is not assigned")
         return found
 
     def _needs_group(self, verb: str) -> GroupMember:

@@ -110,6 +110,7 @@ from ottla.client.errors.own import (
     TooManyCommits,
     UnknownBroker,
     UnsupportedVersion,
+    WrongConsumerState,
     settled,
 )
 from ottla.client.errors.transactional import (
@@ -228,6 +229,7 @@ __all__ = [
     "UnsupportedForMessageFormat",
     "UnsupportedSaslMechanism",
     "UnsupportedVersion",
+    "WrongConsumerState",
     "WrongTransactionState",
     "error_of",
     "settled",

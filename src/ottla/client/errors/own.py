@@ -119,7 +119,13 @@ class BadArgument(KafkaError, ValueError):
 
 
 class NotAssigned(KafkaError, ValueError):
-    """A consumer was asked for records and has nothing to read: it was given no topics and no partitions."""
+    """A consumer was asked for what it does not read: it was given no topics and no partitions, or not this one."""
+
+    default_code = ErrorCode.INVALID_REQUEST
+
+
+class WrongConsumerState(KafkaError, ValueError):
+    """A consumer cannot do this now: it reads by subscription or by assignment, and one at a time polls it."""
 
     default_code = ErrorCode.INVALID_REQUEST
 

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from ottla.client.consuming.group.listener import ASSIGNED, LOST, REVOKED, method_of
+from ottla.client.consuming.group.listener import ASSIGNED, LOST, REVOKED, check_listener, method_of
+from ottla.client.errors import WrongConsumerState
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.model import TopicPartition
 
@@ -30,9 +31,9 @@ class CallBacks:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """For the thread that waits. Raises ValueError in any other, and in a call-back."""
+        """For the thread that waits. Raises WrongConsumerState in any other, and in a call-back."""
         if not self._turn.acquire(blocking=False):
-            raise ValueError(
+            raise WrongConsumerState(
                 "one thread at a time polls, unsubscribes or closes a consumer; "
                 "a call-back of a rebalance must not poll, unsubscribe or close"
             )
@@ -60,6 +61,7 @@ class CallBacks:
 
     def relayed(self, listener: object) -> object:
         """A listener for the loop that has this one called here."""
+        check_listener(listener)
         return None if listener is None else _RelayedListener(listener, self._relay)
 
     async def _relay(self, method: Callable[[list[TopicPartition]], Any], partitions: list[TopicPartition]) -> None:

@@ -18,7 +18,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from ottla.client.errors import ClientClosed, NotAssigned
+from ottla.client.arguments import checked_count, checked_timeout_ms
+from ottla.client.errors import BadArgument, ClientClosed, NotAssigned, WrongConsumerState
 from ottla.client.records import ConsumerRecord
 from ottla.client.wire.world import ClientPorts, real_world
 from ottla.client.zookeeper_groups.member import ZookeeperMember
@@ -77,9 +78,9 @@ class ZookeeperConsumer:
     def _subscribe(self, subscription: Subscription) -> None:
         self._check_open()
         if self._member is not None:
-            raise ValueError("a consumer of this kind subscribes once, as those of Kafka 0.8 did")
+            raise WrongConsumerState("a consumer of this kind subscribes once, as those of Kafka 0.8 did")
         if not subscription.counts:
-            raise ValueError("subscribe takes the names of topics")
+            raise BadArgument("subscribe takes the names of topics")
         subscription.check()
         self._member = ZookeeperMember(self.settings, self._world, self._name(), subscription, self._share)
         self._member.begin()
@@ -119,6 +120,9 @@ class ZookeeperConsumer:
             raise NotAssigned("there is nothing to read: subscribe to topics first")
         share = self._share
         share.all_done()
+        checked_timeout_ms(timeout_ms)
+        if max_records is not None:
+            checked_count(max_records, "max_records")
         loop = asyncio.get_running_loop()
         deadline = None if timeout_ms is None else loop.time() + timeout_ms / 1000
         while True:

@@ -371,7 +371,7 @@ class LogWalk:
         if last_delta < 0:
             yield Finding(self._path, position, f"the batch's last offset lies {-last_delta} before its first")
         elif not 0 <= count <= last_delta + 1:
-            yield Finding(self._path, position, f"{count} records are announced for {last_delta + 1} offsets")
+            yield Finding(self._path, position, f"its header counts records and offsets: {count} and {last_delta + 1}")
         if is_valid and header.compression not in NAMES:
             yield Finding(self._path, position, f"the compression codec {header.compression} is not known")
         # Where the checksum is wrong, so may be the number of its offsets.

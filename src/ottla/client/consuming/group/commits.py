@@ -14,6 +14,7 @@ from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.consuming.group.membership import POLLED_TOO_LATE, Membership
 from ottla.client.consuming.group.wire import NO_GENERATION
 from ottla.client.errors import (
+    ClientClosed,
     CommitFailed,
     KafkaError,
     RebalanceInProgress,
@@ -127,6 +128,14 @@ class Commits:
         task = asyncio.get_running_loop().create_task(self._once(dict(offsets), self._membership.generation, then))
         self._pending.add(task)
         task.add_done_callback(self._pending.discard)
+        if then is not None:
+            call = then
+
+            def ended(done: asyncio.Task[None]) -> None:
+                if done.cancelled():  # by `close`: nobody knows whether the coordinator has heard of it
+                    call(offsets, ClientClosed("the consumer was closed before the commit was answered"))
+
+            task.add_done_callback(ended)
 
     async def settle(self) -> None:
         """Until nothing that was handed to `later` is unanswered."""

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from ottla.client.arguments import a_kind_of
+from ottla.client.errors import BadArgument
 from ottla.model import TopicPartition
 
 ASSIGNED: Final = "on_assigned"
@@ -39,6 +41,14 @@ def method_of(listener: object, what: str) -> Callable[[list[TopicPartition]], A
     if found is None and what == LOST:
         found = getattr(listener, REVOKED, None)
     return found
+
+
+def check_listener(listener: object) -> None:
+    """Raises BadArgument for one that would never be called, as another client's with methods of other names."""
+    if listener is not None and not any(callable(getattr(listener, what, None)) for what in (ASSIGNED, REVOKED, LOST)):
+        raise BadArgument(
+            f"listener must have one of the methods {ASSIGNED}, {REVOKED} and {LOST}: {a_kind_of(listener)} has none"
+        )
 
 
 async def call_listener(listener: object, what: str, partitions: Sequence[TopicPartition]) -> None:

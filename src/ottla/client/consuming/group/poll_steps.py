@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from ottla.client.errors import WrongConsumerState
+
 Step = Callable[[], Awaitable[None]]
 
 
@@ -59,14 +61,14 @@ class PollSteps:
         await asyncio.wait([running])
 
     async def finish(self, *, within: bool = False) -> None:
-        """Until no step is under way. Called by a step itself that is a ValueError, unless it may be `within` one."""
+        """Until no step is under way. Raises where a step itself calls it, unless it may be `within` one."""
         running = self._running
         if running is None:
             return
         if running is not asyncio.current_task():
             await asyncio.wait([running])
         elif not within:
-            raise ValueError("a call-back of a rebalance must not poll")
+            raise WrongConsumerState("a call-back of a rebalance must not poll")
 
     def forget(self) -> None:
         """The caller that waited for a step has gone."""
