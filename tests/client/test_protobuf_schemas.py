@@ -1,4 +1,4 @@
-"""Protobuf as the serializer of a producer and a consumer, with schemas from a registry: there, away, and bad records."""
+"""Protobuf as the serializer of a producer and a consumer: a registry, one that is away, and bad records."""
 
 from __future__ import annotations
 
