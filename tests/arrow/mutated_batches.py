@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 from tests.arrow.batch_shapes import in_python, some_log
+from tests.records.test_old_messages import FORMS, written
 
 from ottla.arrow.decoding import decode
 from ottla.arrow.schema import COLUMNS, schema_of
@@ -94,6 +95,8 @@ def check(rounds: int, seed: int) -> int:
         if number % DAMAGES == 0:
             raw = some_log(chance, chance.randrange(1, 5))
         bad = damaged(raw, chance)
+        if not chance.randrange(20):
+            bad += written(*chance.choice(FORMS)) + raw
         asked = some_question(raw, chance)
         found = outcome(bad, asked)
         with in_python():

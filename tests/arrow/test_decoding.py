@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.arrow.batch_shapes import NOW, as_compiled, in_python, read, rows_by_objects, rows_of, some_batch, some_log
+from tests.records.test_old_messages import FORMS, written
 
 from ottla.arrow import decoding
 from ottla.arrow.decoding import decode
@@ -243,6 +244,21 @@ def test_old_formats_are_refused_by_name(magic: int) -> None:
     assert next(found).num_rows == 1
     with pytest.raises(UnsupportedMagic):
         next(found)
+
+
+@pytest.mark.parametrize(("magic", "codec"), FORMS)
+def test_what_stands_before_messages_of_an_old_format_is_read(magic: int, codec: int) -> None:
+    """As another writer makes them, behind batches of every shape; whatever stands behind them is not reached."""
+    for seed in range(5):
+        chance = Random(seed)
+        before = some_log(chance, chance.randrange(4))
+        raw = before + written(magic, codec, 2**40) + some_log(chance, 2)
+        for columns in (COLUMNS, ("value",)):
+            counts: list[int] = []
+            found = decode(raw, topic="t", partition=3, columns=columns, bounds=ReadBounds(rows_max=20))
+            with pytest.raises(UnsupportedMagic, match=f"old format {magic}"):
+                counts.extend(batch.num_rows for batch in found)
+            assert sum(counts) == len(rows_by_objects(before))
 
 
 def test_an_unknown_format_is_damage() -> None:

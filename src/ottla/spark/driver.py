@@ -24,7 +24,7 @@ _CONFIG: Final = {
     "spark.python.unix.domain.socket.enabled": "true",
     # What a frame is filtered by goes to the source, where `ottla.spark.reader` has asked for that.
     "spark.sql.python.filterPushdown.enabled": "true",
-    # With Spark's 10,000 a sink with keys had half the speed; more than this gave nothing.
+    # With Spark's 10,000 a sink with keys had half the speed (docs/decisions/spark-ceilings.md).
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
 }
 #: Where driver and executors are one process.

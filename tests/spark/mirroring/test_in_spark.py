@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.mirror.flows import SECONDS_MAX, Clusters, contents, create, limits, produce, records_of
+from tests.searches import some
 from tests.spark.processes import python_workers
 
 import ottla.spark
@@ -29,9 +30,12 @@ TOPICS = ("clicks", "orders")
 PARTITIONS = 2
 PLACES = [TopicPartition(topic, number) for topic in TOPICS for number in range(PARTITIONS)]
 COMMITTED = {TopicPartition("orders", 0): 12}
+#: In so small steps that workers are killed in the middle.
+RECORDS = 3_000
+SMALL_STEPS = {"A.consumer.max.partition.fetch.bytes": "500"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def clusters() -> Iterator[Clusters]:
     properties = {"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "false"}
     with InProcessBroker(properties=properties) as source, InProcessBroker(properties=properties) as target:
@@ -79,8 +83,9 @@ async def removed(clusters: Clusters, tp: TopicPartition, below: int) -> None:
         await admin.delete_records({tp: below})
 
 
+@pytest.mark.parametrize("kills", some((1, 5), 1))
 def test_many_topics_in_one_query(
-    spark: Any, clusters: Clusters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, clusters: Clusters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: int
 ) -> None:
     asyncio.run(prepared(clusters))
     run_example(clusters, tmp_path, monkeypatch)
@@ -104,12 +109,24 @@ def test_many_topics_in_one_query(
     assert asyncio.run(limits(clusters.target, f"A.{PLACES[0].topic}")) == (0, 50)
     assert asyncio.run(offsets(clusters.target, "readers")) == {TopicPartition("A.orders", 0): 12}
 
-    # Workers die while they copy; nothing is lost, and nothing comes twice.
-    asyncio.run(fill(clusters, 2, 3_000))
-    kill_workers_at_work(spark, clusters, tmp_path)
+    # Workers die while they copy, again and again; nothing is lost, and nothing comes twice.
+    asyncio.run(fill(clusters, 2, RECORDS))
+    copied = [asyncio.run(copies(clusters))]
+    for _ in range(kills):
+        kill_workers_at_work(spark, clusters, tmp_path, copied[-1])
+        copied.append(asyncio.run(copies(clusters)))
+    everything = copied[0] + len(PLACES) * RECORDS
+    assert copied == sorted(set(copied)), "each had begun"
+    assert copied[-1] < everything, "and had something left"
     assert all(row.stopped is None for row in copy_all_in_the_end(spark, clusters, tmp_path))
     asyncio.run(check(clusters))
-    assert asyncio.run(limits(clusters.target, "A.orders")) == (0, 3_060)
+    assert asyncio.run(copies(clusters)) == everything
+    assert asyncio.run(limits(clusters.target, "A.orders")) == (0, 60 + RECORDS)
+
+
+async def copies(clusters: Clusters) -> int:
+    """Where the copies end, all of them together."""
+    return sum([(await limits(clusters.target, f"A.{tp.topic}", tp.partition))[1] for tp in PLACES])
 
 
 def copy_all_in_the_end(spark: Any, clusters: Clusters, folder: Path) -> list[Any]:
@@ -132,13 +149,17 @@ def run_example(clusters: Clusters, folder: Path, patch: pytest.MonkeyPatch) -> 
     exec(EXAMPLE.replace("/tmp/east-west", str(folder / "checkpoint")), {})
 
 
-def kill_workers_at_work(spark: Any, clusters: Clusters, folder: Path) -> None:
-    frame = ottla.spark.mirror(spark, clusters.properties(topics="clicks, orders"), tasks=4)
+def kill_workers_at_work(spark: Any, clusters: Clusters, folder: Path, copied: int) -> None:
+    """When more is copied than was."""
+    frame = ottla.spark.mirror(spark, clusters.properties(topics="clicks, orders", **SMALL_STEPS), tasks=4)
     writing = frame.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
     query = writing.start()
     try:
         deadline = time.monotonic() + SECONDS_MAX
-        while asyncio.run(limits(clusters.target, "A.orders"))[1] == 60 and query.isActive:
+        while asyncio.run(copies(clusters)) <= copied:
+            # One that was killed before is noticed when it is given something to do.
+            if not query.isActive:
+                query = writing.start()
             assert time.monotonic() < deadline
         workers = python_workers(spark.sparkContext._gateway.proc.pid)
         assert workers

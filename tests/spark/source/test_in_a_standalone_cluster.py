@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.spark.attempts import check_attempts, kill_rounds
 from tests.spark.conftest import needs_java
-from tests.spark.processes import end_all
+from tests.spark.processes import descendants, end_all, listening
 from tests.spark.source.conftest import Fill
 from tests.spark.source.test_driver_killed import ROUNDS, ROWS_A_ROUND, driver, numbers
 from tests.spark.standalone import SPECULATION, executors, standalone, workers_of_python
@@ -43,9 +43,12 @@ def test_every_record_once_though_an_executor_dies(
         try:
             assert running.stdout is not None
             batches = 0
+            addresses: set[str] = set()
             for line in running.stdout:
                 batches += line.startswith("batch")
                 if batches == BATCHES:
+                    at_work = [running.pid, *executors(machines)]
+                    addresses |= listening([one for pid in at_work for one in (pid, *descendants(pid))])
                     for executor in executors(machines[:1]):
                         os.kill(executor, signal.SIGKILL)
             assert running.wait() == 0
@@ -53,6 +56,8 @@ def test_every_record_once_though_an_executor_dies(
             end_all(running.pid)
     assert batches > BATCHES
     assert sorted(numbers(tmp_path)) == list(range(ROWS))
+    # The driver's, and that of each machine: all of 127.0.0.0/8 is this one.
+    assert {address.split()[0] for address in addresses} - {"::1"} == {"127.0.0.1", "127.0.0.2"}
 
 
 class Rounds:

@@ -133,7 +133,7 @@ def test_partitions_and_topics_that_appear_are_read_from_their_beginning(
     broker: InProcessBroker, topic: str, fill: Fill
 ) -> None:
     fill(broker.bootstrap, topic, 3)
-    reader = reader_for(broker, topic, subscribePattern=f"{topic}(-later)?", startingOffsets="latest")
+    reader = reader_for(broker, topic, subscribePattern=f"^{topic}(-later)?$", startingOffsets="latest")
     start = reader.initialOffset()
     assert reader.latestOffset(start, EVERYTHING) == start
     with Admin(bootstrap_servers=broker.bootstrap) as admin:

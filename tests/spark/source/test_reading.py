@@ -81,8 +81,12 @@ def test_what_is_assigned_or_matches(broker: InProcessBroker, topic: str, fill: 
     fill(broker.bootstrap, topic, 6)
     assigned = settings_for(broker, topic, assign=f'{{"{topic}": [2, 0]}}')
     assert read_all(assigned) == [row for row in numbered(6) if row[0] != 1]
-    matched = settings_for(broker, topic, subscribePattern=f"{topic[:-1]}[{topic[-1]}]")
+    matched = settings_for(broker, topic, subscribePattern=f"^{topic[:-1]}[{topic[-1]}]$")
     assert read_all(matched) == numbered(6)
+    broker.create_topic(f"our-{topic}-too", partitions=3)
+    fill(broker.bootstrap, f"our-{topic}-too", 9, first=100)
+    of_both = {number for *_, number in read_all(settings_for(broker, topic, subscribePattern=f"{topic}(-|$)"))}
+    assert of_both == {*range(6), *range(100, 109)}
     assert read_all(settings_for(broker, topic, subscribePattern="nothing-.*")) == []
 
 

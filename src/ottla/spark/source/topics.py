@@ -28,9 +28,10 @@ class FoundPartitions(NamedTuple):
 async def find_partitions(cluster: Cluster, subscription: Subscription) -> FoundPartitions:
     """All partitions of it that there are now, in order. What is named and is not there is in `missing`."""
     if subscription.pattern is not None:
+        # Spark's own source takes a topic that has a match anywhere in its name, and so does whoever comes from it.
         pattern = re.compile(subscription.pattern)
         every = await describe(cluster, None)
-        return _found([one for name, one in every.items() if pattern.fullmatch(name) and not one.internal])
+        return _found([one for name, one in every.items() if pattern.search(name) and not one.internal])
     if subscription.topics:
         topics, missing = await _described(cluster, subscription.topics, SUBSCRIBE)
         return _found(topics)._replace(missing=missing)
