@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.broker import Broker
+from ottla.broker.load_time_metrics import LoadTimesNow, register_load_times
 from ottla.metrics import Labels
 from ottla.model import TopicPartition
 
@@ -71,6 +72,10 @@ class GroupNumbers:
 
     def lag_sums(self) -> Readings:
         return _by_topic(self._lags())
+
+    def load_times(self) -> LoadTimesNow | None:
+        groups = self._groups
+        return None if groups is None else (groups.led.load_times, groups.led.now().monotonic_ms)
 
     # -- groups
 
@@ -166,6 +171,7 @@ def register_group_metrics(broker: Broker) -> None:
         ("offset_expiration_count", "Offsets that expired.", numbers.expired),
     ):
         registry.gauges(f"{coordinator}{name}", text, (), partial(_only, read), type_="counter")
+    register_load_times(registry, "group", numbers.load_times)
 
 
 def _by_partition(found: Iterator[OfOffset | None]) -> Readings:

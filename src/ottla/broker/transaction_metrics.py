@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.broker import Broker
+from ottla.broker.load_time_metrics import LoadTimesNow, register_load_times
 from ottla.metrics import Labels
 
 if TYPE_CHECKING:
@@ -47,9 +48,16 @@ def register_transaction_metrics(broker: Broker) -> None:
     for kind, family in (("gauge", gauges), ("counter", counters)):
         for name, (text, read) in family.items():
             broker.registry.gauges(name, text, (), partial(_numbers, broker, read), type_=kind)
+    register_load_times(broker.registry, "transaction", partial(_load_times, broker))
 
 
 def _numbers(broker: Broker, read: _Read) -> list[tuple[Labels, float]]:
     services = broker.services
     found = None if services is None else services.transactions_on_demand.made
     return [((), 0 if found is None else read(found))]
+
+
+def _load_times(broker: Broker) -> LoadTimesNow | None:
+    services = broker.services
+    found = None if services is None else services.transactions_on_demand.made
+    return None if found is None else (found.led.load_times, found.led.now().monotonic_ms)

@@ -13,6 +13,7 @@ from typing import Final, Generic, TypeVar
 from ottla import logs
 from ottla.coordinators.caller import Now
 from ottla.coordinators.journal import Journal
+from ottla.coordinators.load_times import LoadTimes
 from ottla.coordinators.loading import load
 from ottla.coordinators.shard import Shard
 from ottla.coordinators.timers import DUE_AT_ONCE_MAX
@@ -60,6 +61,7 @@ class LedPartitions(Generic[S]):
         self._make_shard = make_shard
         self._clock = clock
         self._led: dict[int, LedPartition[S]] = {}
+        self.load_times = LoadTimes()
         self._load_places: asyncio.Semaphore | None = None
         self._alarm: asyncio.TimerHandle | None = None
         #: When the alarm rings.
@@ -172,8 +174,9 @@ class LedPartitions(Generic[S]):
         if led.deleted_topics:
             shard.topics_deleted(sorted(led.deleted_topics), self.now())
             led.deleted_topics.clear()
+        took_ms = self._clock.monotonic_ms() - started_ms
+        self.load_times.add(started_ms + took_ms, took_ms)
         if records:
-            took_ms = self._clock.monotonic_ms() - started_ms
             log_event.info(f"{self._what} loaded", partition=partition, records=records, **shard.held(), ms=took_ms)
         return True
 

@@ -7,6 +7,7 @@ committed or not; every other one's outcome is known. These promises are named w
     AllOrNothing                of each transaction everything is there, the group's positions included, or nothing
     NothingTwice                no record is there twice, and none is made twice of one that was consumed
     FencedProducersWriteNothing no request of a producer is taken that was sent when a later one had its epoch
+    FencedCommitNoOffsets       nor one that commits a group's offsets
     PendingOffsetsWait          nobody is answered with a position of a transaction that is open
     EveryTransactionEnds        after the healing, within its time-out
     NoCycle                     one order explains all that was done and seen (`transaction_order.py`)
@@ -30,6 +31,7 @@ NO_ABORTED_READ: Final = "NoAbortedRead"
 ALL_OR_NOTHING: Final = "AllOrNothing"
 NOTHING_TWICE: Final = "NothingTwice"
 FENCED_WRITE_NOTHING: Final = "FencedProducersWriteNothing"
+FENCED_COMMIT_NO_OFFSETS: Final = "FencedCommitNoOffsets"
 PENDING_OFFSETS_WAIT: Final = "PendingOffsetsWait"
 EVERY_TRANSACTION_ENDS: Final = "EveryTransactionEnds"
 NO_CYCLE: Final = "NoCycle"

@@ -216,6 +216,10 @@ class TransactionalClient:
             )
             await self._of_coordinator(wanted, self.versions.add_offsets, lambda said: [said.error_code])
         self._added.add(group)
+        await self.commit_offsets(group, positions)
+
+    async def commit_offsets(self, group: str, positions: Mapping[TopicPartition, int]) -> None:
+        """What is sent to the group's coordinator, whether its partition is in the transaction or not."""
         request = TxnOffsetCommitRequest(
             transactional_id=self.id,
             group_id=group,

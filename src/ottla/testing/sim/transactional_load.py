@@ -24,9 +24,9 @@ from ottla.testing.sim.mover import PREFERRED, Mover
 from ottla.testing.sim.profiles import Profile
 from ottla.testing.sim.reader import follow_committed, read_all_committed
 from ottla.testing.sim.routing import ClusterClient
-from ottla.testing.sim.transaction_history import TransactionHistory
+from ottla.testing.sim.transaction_history import FENCED_COMMIT_NO_OFFSETS, TransactionHistory, broken
 from ottla.testing.sim.transactional import TransactionalClient
-from ottla.testing.sim.transactional_producer import TransactionalProducer
+from ottla.testing.sim.transactional_producer import HAUNTED, TransactionalProducer
 from ottla.testing.sim.transforming import TransformLoop
 from ottla.testing.sim.wire import Unreachable
 
@@ -67,6 +67,8 @@ class TransactionalLoad:
         self.outputs = [TopicPartition(MADE, number) for number in range(_PARTITIONS)]
         #: Few batches fit into a segment of some schedules: what was aborted lies in several.
         self._segment_bytes = random.choice((1 << 30, 1 << 30, 1_500))
+        of_late_offsets = Random()
+        of_late_offsets.setstate(random.getstate())  # a stream of its own: the others draw what they drew before
         seconds = profile.seconds
         count = max(1, round(_TRANSACTIONS * seconds / 60))
         self.feeders = [
@@ -76,6 +78,7 @@ class TransactionalLoad:
                 self.inputs,
                 count,
                 pause_s=seconds / count,
+                offsets_random=Random(of_late_offsets.getrandbits(64)),
             )
             for number in range(2)
         ]
@@ -182,6 +185,9 @@ class TransactionalLoad:
         found = {tp: await patiently(partial(read_all_committed, reader, tp)) for tp in [*self.inputs, *self.outputs]}
         self.history.check(found)
         self.loop.check({tp: found[tp] for tp in self.inputs}, await patiently(self.loop.committed))
+        late = await patiently(partial(self.loop.stored_of, HAUNTED))
+        if any(position >= 0 for position in late.values()):
+            broken(FENCED_COMMIT_NO_OFFSETS, f"{HAUNTED} has positions of producers whose epoch was over: {late}")
         self.history.check_order()
 
     @property

@@ -9,7 +9,7 @@ from random import Random
 from typing import Final
 
 from ottla.model import TopicPartition
-from ottla.testing.sim.transaction_history import FENCED_WRITE_NOTHING, broken
+from ottla.testing.sim.transaction_history import FENCED_COMMIT_NO_OFFSETS, FENCED_WRITE_NOTHING, broken
 from ottla.testing.sim.transactional import TransactionalClient, TransactionLost
 
 #: What becomes of a transaction, and how often.
@@ -17,6 +17,10 @@ _FATES: Final = {"commits": 0.6, "aborts": 0.2, "dies": 0.12, "falls silent": 0.
 #: How often a request of a producer that is replaced comes behind that.
 _HAUNTS: Final = 0.5
 _LATE: Final = 0.2
+#: How often what is left of it commits offsets before.
+_COMMITS_LATE: Final = 0.5
+#: The group for which it does: nobody else commits any for that.
+HAUNTED: Final = "haunted"
 _PAUSE_S_MAX: Final = 5.0
 #: Transactions that are written after the healing.
 _LEFT_WHEN_HURRIED: Final = 3
@@ -31,9 +35,12 @@ class TransactionalProducer:
         count: int,
         *,
         pause_s: float,
+        offsets_random: Random,
     ) -> None:
+        """`offsets_random` decides about late offsets alone."""
         self._client = client
         self._random = random
+        self._offsets_random = offsets_random
         self._partitions = list(partitions)
         self._left = count
         self._made = 0
@@ -100,6 +107,8 @@ class TransactionalProducer:
             return
         tp = self._random.choice(self._partitions)
         self.events["requests of fenced producers"] += 1
+        if self._offsets_random.random() < _COMMITS_LATE:
+            await self._commit_late(zombie, tp)
         try:
             if self._zombie_writes:
                 self._made += 1
@@ -110,3 +119,11 @@ class TransactionalProducer:
             return
         what = f"writes to {tp}" if self._zombie_writes else "commits"
         broken(FENCED_WRITE_NOTHING, f"{zombie.id}, in an epoch that is over, {what}, and is answered that it has")
+
+    async def _commit_late(self, zombie: TransactionalClient, tp: TopicPartition) -> None:
+        self.events["offsets of fenced producers"] += 1
+        try:
+            await zombie.commit_offsets(HAUNTED, {tp: self._offsets_random.randint(1, 1 << 20)})
+        except TransactionLost:
+            return
+        broken(FENCED_COMMIT_NO_OFFSETS, f"{zombie.id}, in an epoch that is over, commits offsets, and is answered so")

@@ -135,26 +135,26 @@ class TransformLoop:
     async def committed(self) -> Positions:
         """Raises Unreachable and GroupRefusal, also while some are of an open transaction."""
         began = self._history.now()
-        positions = {tp: max(0, found) for tp, found in (await self._fetch(require_stable=True)).items()}
+        positions = {tp: max(0, found) for tp, found in (await self.stored_of(GROUP)).items()}
         self._history.tell(self._producer.id, began, positions)
         return positions
 
-    async def _fetch(self, *, require_stable: bool) -> Positions:
+    async def stored_of(self, group: str, *, require_stable: bool = True) -> Positions:
         """-1 where there is none."""
-        coordinator = await coordinator_of(self._client, GROUP)
+        coordinator = await coordinator_of(self._client, group)
         topic = OffsetFetchRequestTopics(
             name=self._inputs[0].topic, partition_indexes=[tp.partition for tp in self._inputs]
         )
         request = OffsetFetchRequest(
-            groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=[topic])], require_stable=require_stable
+            groups=[OffsetFetchRequestGroup(group_id=group, topics=[topic])], require_stable=require_stable
         )
         answer: Any = await self._client.broker(coordinator).ask(request, 8)
-        (group,) = answer.groups
-        partitions = [each for topic in group.topics for each in topic.partitions]
-        for code in (group.error_code, *(each.error_code for each in partitions)):
+        (said,) = answer.groups
+        partitions = [each for topic in said.topics for each in topic.partitions]
+        for code in (said.error_code, *(each.error_code for each in partitions)):
             if code:
-                raise GroupRefusal("fetch the offsets of the loop", ErrorCode(code))
-        if self._is_replaced(GROUP, coordinator):
+                raise GroupRefusal(f"fetch the offsets of {group}", ErrorCode(code))
+        if self._is_replaced(group, coordinator):
             # It may say what it knew when another one was elected in its place.
             raise Unreachable(f"broker {coordinator} does not know yet who coordinates the group")
         return {TopicPartition(topic.name, each.partition_index): each.committed_offset for each in partitions}
@@ -162,7 +162,7 @@ class TransformLoop:
     async def _peek(self, pending: Positions) -> None:
         """What others are answered meanwhile."""
         try:
-            told = await self._fetch(require_stable=False)
+            told = await self.stored_of(GROUP, require_stable=False)
         except (Unreachable, GroupRefusal):
             return
         self.events["positions looked at"] += 1

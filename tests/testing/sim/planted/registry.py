@@ -106,8 +106,8 @@ PLANTED: Final = (
         frozenset({"EveryTransactionEnds", "FencedProducersWriteNothing", "NoAbortedRead"}),
         1,
     ),
-    Planted(transactions.decided_ends_forgotten_by_a_load, "transactions", _one("EveryTransactionEnds"), 1),
-    Planted(transactions.time_never_over, "transactions", _one("EveryTransactionEnds"), 7),
+    Planted(transactions.decided_ends_forgotten_by_a_load, "transactions", _one("EveryTransactionEnds"), 2),
+    Planted(transactions.time_never_over, "transactions", _one("EveryTransactionEnds"), 16),
     Planted(
         transactions.markers_become_aborts_when_sent_again,
         "transactions",
@@ -129,6 +129,7 @@ PLANTED: Final = (
     Planted(transactions.aborts_never_listed, "transactions", _one("NoAbortedRead"), 1),
     Planted(transactions.open_ones_called_aborted, "transactions", _one("NoCycle"), 3),
     Planted(transactions.pending_offsets_seen_early, "transactions", _one("PendingOffsetsWait"), 1),
+    Planted(transactions.offsets_of_fenced_producers_taken, "transactions", _one("FencedCommitNoOffsets"), 1),
     Planted(transactions.committed_offsets_forgotten, "transactions", frozenset({"AllOrNothing", "NothingTwice"}), 3),
     Planted(transactions.markers_sent_once, "transactions", _one("EveryTransactionEnds"), 7),
     Planted(

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from ottla.coordinators.caller import Now
+from ottla.coordinators.journal import TransactionalProducer
+from ottla.groups.offsets.committing import TransactionalWriter
 from ottla.groups.offsets.store import OffsetStore
+from ottla.handlers import txn_offset_commit
 from ottla.handlers.fetch.reading import FetchReader, PartitionRead
 from ottla.handlers.produce import appends
 from ottla.model import ErrorCode
@@ -157,6 +160,17 @@ def open_ones_called_aborted(patch: Patch) -> None:
 
 
 # Offsets
+
+
+def offsets_of_fenced_producers_taken(patch: Patch) -> None:
+    """What the coordinator says of an epoch that is over is not heeded where a group's offsets are committed."""
+    verified = txn_offset_commit._verified
+
+    def heedless(call: Any, request: Any, producer: TransactionalProducer) -> Any:
+        writer = yield from verified(call, request, producer)
+        return TransactionalWriter(producer) if writer is ErrorCode.INVALID_PRODUCER_EPOCH else writer
+
+    patch.setattr(txn_offset_commit, "_verified", heedless)
 
 
 def pending_offsets_seen_early(patch: Patch) -> None:
