@@ -13,7 +13,7 @@ from tests.spark.sink.exactly_once.query import COLUMNS, TASKS, Crash, Query, li
 
 from ottla.client import sync
 from ottla.spark.sink.clients import KeptClients, close_kept_clients, kept_clients
-from ottla.spark.sink.entries import DONE, PARTIAL, PREPARED, LedgerEntry, LedgerTask
+from ottla.spark.sink.entries import DONE, PARTIAL, PREPARED, LedgerEntry, LedgerTask, TaskAttempt
 from ottla.spark.sink.errors import BatchNotCommitted, DriverFenced, RowsMoved
 from ottla.spark.sink.exactly_once.effects import Commit, Effect, Event, Fence, Write
 from ottla.spark.sink.exactly_once.naming import drawn_run, task_id
@@ -226,9 +226,10 @@ def test_a_failed_task_leaves_nothing_open(query: Query) -> None:
         yield pa.record_batch({"value": [b"2"]})
         raise LookupError("from above")
 
-    name = task_id(query.topic, query.run, 0, 0)
+    name = task_id(query.topic, query.run, 0)
+    task = TransactionalTask("q", 0, 0, TaskAttempt(query.run, 0))
     with pytest.raises(LookupError, match="from above"):
-        TransactionalTask("q", 0, 0).written(broken(), COLUMNS, query.topic, lambda: query.producer(name), query.thread)
+        task.written(broken(), COLUMNS, query.topic, lambda: query.producer(name), query.thread)
     assert query.open() == []
 
 

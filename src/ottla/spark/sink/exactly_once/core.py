@@ -89,7 +89,7 @@ class BatchCommit:
         #: What was opened for this batch and is not to be committed.
         self._unwanted = self._opened()
         #: What is written when all is committed.
-        self._end = LedgerEntry(query_id=self._query_id, batch=batch, rows=0)
+        self._end = self._done(rows=0)
         self._error: SinkError | None = None
 
     def begin(self) -> Effect:
@@ -267,7 +267,11 @@ class BatchCommit:
         return tuple(one.transaction for one in self._tasks if one.transaction is not None)
 
     def _finished_with(self, tasks: Sequence[LedgerTask]) -> None:
-        self._end = LedgerEntry(query_id=self._query_id, batch=self._batch, rows=sum(one.rows for one in tasks))
+        self._end = self._done(rows=sum(one.rows for one in tasks))
+
+    def _done(self, rows: int) -> LedgerEntry:
+        last = max((one.attempt for one in self._reports), key=lambda one: one.attempt_id)
+        return LedgerEntry(query_id=self._query_id, batch=self._batch, rows=rows, last_attempt=last)
 
     _STEPS: ClassVar[Mapping[tuple[State, type[Any]], Callable[[Any, Any], Effect]]] = {
         (State.FENCING, Fenced): _fenced,
