@@ -145,6 +145,17 @@ def test_a_fence_is_never_taken_for_success() -> None:
     failed = core.step(do.Aborted())
     assert isinstance(failed, do.Fail)
     assert "whether task 0 are committed, nobody can say" in str(failed.error)
+    assert "Where they are missing, ottla.spark.free_query_name('name', ...)" in str(failed.error)
+    assert "and nothing is left out" in str(failed.error)
+
+
+def test_what_is_known_to_be_lost_beside_what_nobody_knows() -> None:
+    other = LedgerTask(task=1, rows=5, checksum=1, transaction=TransactionIdentity("name/old/1", 10, 0, 2))
+    core, _ = after_reading(entry(PREPARED, BATCH, LISTED, other), none(0), none(1))
+    core.step(do.Committed({0: do.Outcome.UNKNOWN, 1: do.Outcome.ABORTED}))
+    failed = core.step(do.Aborted())
+    assert isinstance(failed, do.Fail)
+    assert "and only what task 1 had is left out" in str(failed.error)
 
 
 def test_what_is_partly_committed_is_written_down() -> None:
@@ -156,6 +167,7 @@ def test_what_is_partly_committed_is_written_down() -> None:
     failed = core.step(do.Aborted())
     assert isinstance(failed, do.Fail)
     assert "the time of task 1 was over before they were committed" in str(failed.error)
+    assert "the others are, 10 rows, and the ledger knows which: only the rest is written" in str(failed.error)
 
 
 def test_where_nothing_was_committed_there_is_nothing_to_compare() -> None:
@@ -164,6 +176,10 @@ def test_where_nothing_was_committed_there_is_nothing_to_compare() -> None:
     written = core.step(do.Committed({0: do.Outcome.ABORTED}))
     assert isinstance(written, do.Write)
     assert (written.entry.state, written.entry.tasks) == (PARTIAL, ())
+    core.step(do.Written())
+    failed = core.step(do.Aborted())
+    assert isinstance(failed, do.Fail)
+    assert "nothing of the batch is seen, and all of it is written" in str(failed.error)
 
 
 def test_the_rest_of_a_partly_committed_batch() -> None:
@@ -188,6 +204,10 @@ def test_rows_that_have_moved(report: TransactionReport, what: str) -> None:
     error = refusal(entry(PARTIAL, BATCH, KEPT), report, wrote(1))
     assert isinstance(error, RowsMoved)
     assert what in str(error)
+    # What to do: the plan as it was, or either of two ways with what each of them costs.
+    for said in ("so nothing is written", "free_query_name('name', ...)", "up to 10 rows are there twice"):
+        assert said in str(error)
+    assert f"offsets/{BATCH}, the query goes on behind the batch, and what was not committed is left out" in str(error)
 
 
 def test_what_a_planner_read_too_early() -> None:
