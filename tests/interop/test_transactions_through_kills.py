@@ -1,5 +1,6 @@
-"""Transactions of librdkafka over three brokers while coordinators and leaders move: brokers are killed one after the
-other, or others are elected while all of them live."""
+"""Transactions over three brokers while coordinators and leaders move: brokers are killed one after the other, or
+others are elected while all of them live. librdkafka speaks the
+classic generation, our own client version 2 (KIP-890)."""
 
 from __future__ import annotations
 
@@ -10,12 +11,15 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 import ottla.testing
+from ottla.client import sync
 from ottla.client.admin.results import ElectionKind, NewTopic
+from ottla.client.errors import RequestTimedOut, TransactionAbortable, TransactionFault
 from ottla.client.sync import Admin
 from ottla.javahash import partition_of
 from ottla.model import TRANSACTION_TOPIC
 from ottla.model import TopicPartition as Place
 from ottla.testing.processes import Cluster
+from tests.searches import some
 
 TOPIC = "orders"
 PARTITIONS = 3
@@ -28,33 +32,55 @@ class Writer:
 
     def __init__(self, bootstrap: str, topic: str, name: str, before_the_end: Callable[[int], None]) -> None:
         """`before_the_end` is called when all records of a transaction are written."""
-        self._bootstrap, self._topic, self._name = bootstrap, topic, name
+        self.bootstrap, self.topic, self.name = bootstrap, topic, name
         self._before_the_end = before_the_end
         self.committed: list[int] = []
         #: Ended by a fault that says nothing of the outcome.
         self.doubtful: list[int] = []
+
+    def write(self, number: int) -> None:
+        if not self.written(number):
+            return
+        self._before_the_end(number)
+        self.end(number, commits=number % 4 != 3)
+
+    def written(self, number: int) -> bool:
+        """Begins a transaction with the number; it is aborted where that fails."""
+        raise NotImplementedError
+
+    def end(self, number: int, *, commits: bool) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+
+class ClassicWriter(Writer):
+    """By librdkafka."""
+
+    def __init__(self, bootstrap: str, topic: str, name: str, before_the_end: Callable[[int], None]) -> None:
+        super().__init__(bootstrap, topic, name, before_the_end)
         self._producer = self._new()
 
     def _new(self) -> Producer:
         producer = Producer(
-            {"bootstrap.servers": self._bootstrap, "transactional.id": self._name, "linger.ms": 0, "log_level": 0}
+            {"bootstrap.servers": self.bootstrap, "transactional.id": self.name, "linger.ms": 0, "log_level": 0}
         )
         producer.init_transactions(SECONDS_MAX)
         return producer
 
-    def write(self, number: int) -> None:
+    def written(self, number: int) -> bool:
         try:
             self._producer.begin_transaction()
             for partition in range(PARTITIONS):
-                self._producer.produce(self._topic, str(number), partition=partition)
+                self._producer.produce(self.topic, str(number), partition=partition)
         except KafkaException:
             self._producer.abort_transaction(SECONDS_MAX)
-            return
+            return False
         self._producer.flush(SECONDS_MAX)
-        self._before_the_end(number)
-        self._end(number, commits=number % 4 != 3)
+        return True
 
-    def _end(self, number: int, *, commits: bool) -> None:
+    def end(self, number: int, *, commits: bool) -> None:
         while True:
             try:
                 if commits:
@@ -75,6 +101,64 @@ class Writer:
                 else:
                     raise
             return
+
+
+class NewerWriter(Writer):
+    """By our own client, for which each transaction has an epoch of its own."""
+
+    def __init__(self, bootstrap: str, topic: str, name: str, before_the_end: Callable[[int], None]) -> None:
+        super().__init__(bootstrap, topic, name, before_the_end)
+        self._producer = self._new()
+
+    def _new(self) -> sync.Producer:
+        return sync.Producer(bootstrap_servers=self.bootstrap, transactional_id=self.name, linger_ms=0)
+
+    def written(self, number: int) -> bool:
+        try:
+            self._producer.begin()
+            sent = [
+                self._producer.send(self.topic, str(number).encode(), partition=partition)
+                for partition in range(PARTITIONS)
+            ]
+            for one in sent:
+                one.result(SECONDS_MAX)
+        except TransactionFault:
+            self._end_unseen()
+            return False
+        return True
+
+    def end(self, number: int, *, commits: bool) -> None:
+        while True:
+            try:
+                if commits:
+                    self._producer.commit()
+                    self.committed.append(number)
+                else:
+                    self._producer.abort()
+            except RequestTimedOut:
+                continue
+            except TransactionAbortable:
+                commits = False
+                continue
+            except TransactionFault:
+                self.doubtful.append(number)
+                self._producer.close(timeout_ms=0)
+                self._producer = self._new()
+            return
+
+    def _end_unseen(self) -> None:
+        try:
+            self._producer.abort()
+        except TransactionFault:
+            self._producer.close(timeout_ms=0)
+            self._producer = self._new()
+
+    def close(self) -> None:
+        assert self._producer._inner.transaction_version == 2
+        self._producer.close()
+
+
+WRITERS = [ClassicWriter, NewerWriter]
 
 
 def committed(bootstrap: str, topic: str, partition: int) -> list[int]:
@@ -117,21 +201,27 @@ def check(cluster: Cluster, topic: str, writer: Writer) -> None:
     assert [number for number in found[0] if number not in writer.doubtful] == writer.committed
 
 
-def test_all_or_nothing_while_brokers_are_killed(cluster: Cluster) -> None:
-    make(cluster, TOPIC)
-    writer = Writer(cluster.bootstrap, TOPIC, "writer", lambda _: None)
+@pytest.mark.parametrize("kind", some(WRITERS, ClassicWriter))
+def test_all_or_nothing_while_brokers_are_killed(cluster: Cluster, kind: type[Writer]) -> None:
+    topic = f"{TOPIC}-{kind.__name__}"
+    make(cluster, topic)
+    writer = kind(cluster.bootstrap, topic, topic, lambda _: None)
     for number in range(TRANSACTIONS):
         if number in (4, 8, 12):
             cluster.kill(number // 4)
         writer.write(number)
-    check(cluster, TOPIC, writer)
+    writer.close()
+    check(cluster, topic, writer)
     assert len(writer.committed) > TRANSACTIONS // 2
 
 
+@pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.parametrize("transactions", [4, pytest.param(32, marks=pytest.mark.slow)])
-def test_all_or_nothing_while_leaders_and_coordinators_are_elected(cluster: Cluster, transactions: int) -> None:
+def test_all_or_nothing_while_leaders_and_coordinators_are_elected(
+    cluster: Cluster, transactions: int, kind: type[Writer]
+) -> None:
     """Between a transaction's records and its end another broker leads a partition of it, or coordinates it."""
-    name = topic = f"moved-{transactions}"
+    name = topic = f"moved-{transactions}-{kind.__name__}"
     make(cluster, topic)
     with Admin(bootstrap_servers=cluster.bootstrap) as admin:
 
@@ -142,9 +232,10 @@ def test_all_or_nothing_while_leaders_and_coordinators_are_elected(cluster: Clus
             else:
                 lead_elsewhere(cluster, admin, Place(topic, number // 2 % PARTITIONS))
 
-        writer = Writer(cluster.bootstrap, topic, name, move)
+        writer = kind(cluster.bootstrap, topic, name, move)
         for number in range(transactions):
             writer.write(number)
+        writer.close()
     check(cluster, topic, writer)
     # Whoever leads next knows all that the one before has known: nothing has to fail.
     assert writer.doubtful == []

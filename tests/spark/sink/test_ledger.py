@@ -103,6 +103,9 @@ def test_a_name_belongs_to_one_query_until_it_is_freed(ottla_broker: InProcessBr
         (b'{"version": 1, "query": "q", "batch": 1, "state": "PREPARED", "tasks": [[0, 1, 2, []]]}', "does not know"),
         (b'{"version": 1, "query": "q", "batch": "1", "state": "DONE"}', "does not know"),
         (b'{"version": 1, "query": 7, "batch": 1, "state": "DONE"}', "does not know"),
+        (b'{"version": 1, "query": "q", "batch": 1, "state": "DONE", "attempt": 7}', "does not know"),
+        (b'{"version": 1, "query": "q", "batch": 1, "state": "DONE", "attempt": ["a", "7"]}', "does not know"),
+        (b'{"version": 1, "query": "q", "batch": 1, "state": "DONE", "attempt": ["a"]}', "does not know"),
     ],
 )
 def test_records_of_others_are_never_taken_for_nothing(

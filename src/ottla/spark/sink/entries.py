@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
 
 from ottla.client.producing.transactions.core import TransactionIdentity
@@ -32,6 +32,14 @@ class RecordPlace(NamedTuple):
     topic: str
     partition: int
     offset: int
+
+
+class TaskAttempt(NamedTuple):
+    """One of those that Spark begins, of all its tasks and of all attempts at them."""
+
+    run: str
+    #: Within a run each has a greater one than those before.
+    attempt_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +90,8 @@ class LedgerEntry:
     state: str = DONE
     #: PREPARED: all of them. PARTIAL: those that are committed.
     tasks: tuple[LedgerTask, ...] = ()
+    #: DONE: the last of the micro-batch's attempts at tasks. Says nothing of what is written.
+    last_attempt: TaskAttempt | None = field(default=None, compare=False)
 
     @property
     def finished(self) -> int:
@@ -105,6 +115,8 @@ class LedgerEntry:
         }
         if self.state != DONE:
             known["tasks"] = [one.plain() for one in self.tasks]
+        elif self.last_attempt is not None:
+            known["attempt"] = list(self.last_attempt)
         value = json.dumps(known).encode()
         if len(value) > _VALUE_BYTES_MAX:
             raise LedgerFault(
@@ -120,6 +132,7 @@ class LedgerEntry:
             fields = json.loads(value)
             version, state, rows = fields["version"], fields["state"], fields.get("rows", 0)
             query_id, batch, tasks = fields["query"], fields["batch"], fields.get("tasks", [])
+            attempt = fields.get("attempt")
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise LedgerFault(f"{LEDGER_TOPIC} has a record that is none of the ledger's: {value[:200]!r}") from error
         try:
@@ -127,12 +140,16 @@ class LedgerEntry:
             _check_texts(query_id)
             _check_known(version, state)
             listed = tuple(LedgerTask.parsed(one) for one in _checked_list(tasks))
+            last_attempt = None if attempt is None else TaskAttempt(*_checked_list(attempt))
+            if last_attempt is not None:
+                _check_texts(last_attempt.run)
+                _check_numbers(last_attempt.attempt_id)
         except (ValueError, TypeError) as error:
             raise LedgerFault(
                 f"{LEDGER_TOPIC} has a record of version {version!r} in state {state!r}, which this version of Ottla "
                 "does not know: a newer one wrote it"
             ) from error
-        return cls(query_id=query_id, batch=batch, rows=rows, state=state, tasks=listed)
+        return cls(query_id=query_id, batch=batch, rows=rows, state=state, tasks=listed, last_attempt=last_attempt)
 
 
 def check_name(entry: LedgerEntry | None, name: str, query_id: str) -> None:

@@ -8,7 +8,7 @@ from enum import Enum
 from pyspark.sql.datasource import WriterCommitMessage
 
 from ottla.client.producing.transactions.core import TransactionIdentity
-from ottla.spark.sink.entries import RecordPlace
+from ottla.spark.sink.entries import RecordPlace, TaskAttempt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +38,8 @@ class TransactionReport(WriterCommitMessage):  # type: ignore[misc]  # as above
     query_id: str
     task: int
     work: Work
+    #: By which the next micro-batch's ids are counted on.
+    attempt: TaskAttempt
     rows: int = 0
     checksum: int = 0
     #: None where it has opened none: there were no rows, or none to be written.

@@ -14,7 +14,8 @@ class TaskPlace(NamedTuple):
     partition: int
     query_id: str | None
     batch: int | None
-    attempt: int
+    #: Of the task and this attempt at it; no other in the application has it, and later ones have greater numbers.
+    attempt_id: int
 
     @classmethod
     def of_this_task(cls) -> Self:
@@ -23,7 +24,7 @@ class TaskPlace(NamedTuple):
             return cls(0, None, None, 0)
         batch = context.getLocalProperty("streaming.sql.batchId")
         query_id = context.getLocalProperty("sql.streaming.queryId")
-        return cls(context.partitionId(), query_id, None if batch is None else int(batch), context.attemptNumber())
+        return cls(context.partitionId(), query_id, None if batch is None else int(batch), context.taskAttemptId())
 
     def of_a_micro_batch(self) -> tuple[str, int]:
         """The query's id and the micro-batch's number; raises LedgerFault where it is of none."""

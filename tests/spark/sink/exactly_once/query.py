@@ -15,7 +15,7 @@ from ottla.client.producing.producer import Producer
 from ottla.model import TopicPartition
 from ottla.spark.sink.clients import KeptClients
 from ottla.spark.sink.columns import SinkColumns
-from ottla.spark.sink.entries import LedgerEntry
+from ottla.spark.sink.entries import LedgerEntry, TaskAttempt
 from ottla.spark.sink.exactly_once.committing import BatchCommitter
 from ottla.spark.sink.exactly_once.core import BatchCommit
 from ottla.spark.sink.exactly_once.effects import Effect, Event
@@ -27,6 +27,7 @@ from ottla.spark.sink.messages import TransactionReport, Work
 
 COLUMNS = SinkColumns(frame("value binary"), "ignored")
 TASKS = 3
+_TASKS_MAX = 100
 
 
 class Crash(BaseException):
@@ -66,13 +67,14 @@ class Query:
         return self.written(batch, task, batches if rows else [], attempt)
 
     def written(self, batch: int, task: int, batches: Iterable[Any], attempt: int = 0) -> TransactionReport:
-        made = TransactionalTask("q", task, batch)
+        number = _TASKS_MAX * attempt + task
+        made = TransactionalTask("q", task, batch, TaskAttempt(self.run, number))
         work = work_of(self.entry(), self.topic, "q", batch, task)
         if work is Work.NONE:
             return made.passed_over(iter(batches))
         if work is Work.COUNTED:
             return made.counted(iter(batches), COLUMNS)
-        name = task_id(self.topic, self.run, task, attempt)
+        name = task_id(self.topic, self.run, number)
         report = made.written(iter(batches), COLUMNS, self.topic, lambda: self.producer(name), self.thread)
         return pickle.loads(pickle.dumps(report))
 

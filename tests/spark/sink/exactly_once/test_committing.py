@@ -13,12 +13,12 @@ from tests.spark.sink.exactly_once.query import COLUMNS, TASKS, Crash, Query, li
 
 from ottla.client import sync
 from ottla.spark.sink.clients import KeptClients, close_kept_clients, kept_clients
-from ottla.spark.sink.entries import DONE, PARTIAL, PREPARED, LedgerEntry, LedgerTask
+from ottla.spark.sink.entries import DONE, PARTIAL, PREPARED, LedgerEntry, LedgerTask, TaskAttempt
 from ottla.spark.sink.errors import BatchNotCommitted, DriverFenced, RowsMoved
 from ottla.spark.sink.exactly_once.effects import Commit, Effect, Event, Fence, Write
 from ottla.spark.sink.exactly_once.naming import drawn_run, task_id
 from ottla.spark.sink.exactly_once.tasks import TransactionalTask
-from ottla.spark.sink.ledger import Ledger
+from ottla.spark.sink.ledger import Ledger, free_query_name
 from ottla.spark.sink.messages import Work
 from ottla.testing.in_process import InProcessBroker
 
@@ -121,6 +121,28 @@ def _one_is_committed_the_others_run_out(alone: InProcessBroker, query: Query, r
     query.commit(0, again)
     assert query.seen() == lines(0)
     assert query.entry() == LedgerEntry(query_id="q", batch=0, rows=12)
+
+
+def test_rows_that_have_moved_are_written_again_where_the_name_is_freed(query: Query) -> None:
+    """What the error says: nothing is left out, and what was committed is there twice."""
+    reports = query.whole(0)
+    with pytest.raises(Crash):
+        query.commit(0, reports, lambda effect, event: isinstance(effect, Write))
+    with sync.Producer(query.settings) as producer:
+        producer.finish(reports[0].transaction)
+        for one in reports[1:]:
+            producer.finish(one.transaction, commit=False)
+    query.run = drawn_run()
+    with pytest.raises(BatchNotCommitted, match="the others are, 4 rows, and the ledger knows which"):
+        query.commit(0, query.whole(0))
+    with pytest.raises(RowsMoved, match="up to 4 rows are there twice"):
+        query.commit(0, query.whole(0, moved=1))
+    assert free_query_name(query.topic, query.settings)
+    query.commit(0, query.whole(0, moved=1))
+    assert query.seen() == sorted(
+        [f"0 0 {row}" for row in range(4)] + [f"0 {task} {row + 1}" for task in range(TASKS) for row in range(4)]
+    )
+    assert query.open() == []
 
 
 def test_an_id_that_was_used_again_is_looked_for_in_the_log(query: Query) -> None:
@@ -226,9 +248,10 @@ def test_a_failed_task_leaves_nothing_open(query: Query) -> None:
         yield pa.record_batch({"value": [b"2"]})
         raise LookupError("from above")
 
-    name = task_id(query.topic, query.run, 0, 0)
+    name = task_id(query.topic, query.run, 0)
+    task = TransactionalTask("q", 0, 0, TaskAttempt(query.run, 0))
     with pytest.raises(LookupError, match="from above"):
-        TransactionalTask("q", 0, 0).written(broken(), COLUMNS, query.topic, lambda: query.producer(name), query.thread)
+        task.written(broken(), COLUMNS, query.topic, lambda: query.producer(name), query.thread)
     assert query.open() == []
 
 

@@ -63,7 +63,7 @@ def drivers_coordinator(cluster: Cluster, query: Query) -> int:
 
 
 def tasks_coordinator(cluster: Cluster, query: Query) -> int:
-    return coordinator(query, task_id(query.topic, query.run, 0, 0))
+    return coordinator(query, task_id(query.topic, query.run, 0))
 
 
 Victim = Callable[[Cluster, Query], int]

@@ -52,7 +52,7 @@ from ottla.spark.sink.exactly_once.effects import (
     Write,
     Written,
 )
-from ottla.spark.sink.exactly_once.replayed import check_same_rows
+from ottla.spark.sink.exactly_once.replayed import check_same_rows, left_behind, written_again
 from ottla.spark.sink.messages import TransactionReport, Work
 
 
@@ -89,7 +89,7 @@ class BatchCommit:
         #: What was opened for this batch and is not to be committed.
         self._unwanted = self._opened()
         #: What is written when all is committed.
-        self._end = LedgerEntry(query_id=self._query_id, batch=batch, rows=0)
+        self._end = self._done(rows=0)
         self._error: SinkError | None = None
 
     def begin(self) -> Effect:
@@ -122,7 +122,8 @@ class BatchCommit:
                 LedgerFault(
                     f"batch {entry.batch} of ottla.query={self._name} is {entry.state} and was never finished, but the "
                     f"checkpoint goes on with batch {batch}: put the checkpoint back to where it plans {entry.batch} "
-                    "again, or give the query another name"
+                    f"again (take what is from {entry.batch} on out of its folder commits, and what is behind that out "
+                    "of offsets), or give the query another name, which leaves out what was not committed"
                 )
             )
         if entry is not None and entry.state == PREPARED:
@@ -134,7 +135,7 @@ class BatchCommit:
         committed = {} if entry is None else entry.committed(self._batch)
         others = [one for one in self._reports if one.task not in committed]
         try:
-            check_same_rows(self._batch, committed, self._reports)
+            check_same_rows(self._name, self._batch, committed, self._reports)
         except BatchNotCommitted as error:
             return self._give_up(error)
         if any(one.work is not Work.WROTE for one in others):
@@ -204,9 +205,9 @@ class BatchCommit:
         listed = [one for one in self._tasks if one.transaction is not None]
         assert {one.task for one in listed} == set(event.outcomes), "each of them has an outcome"
         unknown = [one for one in listed if event.outcomes[one.task] is Outcome.UNKNOWN]
-        if unknown:
-            return self._give_up(_unknown(self._name, self._batch, unknown))
         lost = [one for one in listed if event.outcomes[one.task] is Outcome.ABORTED]
+        if unknown:
+            return self._give_up(_unknown(self._name, self._batch, unknown, lost, sum(one.rows for one in self._tasks)))
         if not lost:
             return self._seek()
         kept = [
@@ -214,10 +215,7 @@ class BatchCommit:
         ]
         if not any(one.rows for one in kept):
             kept = []  # nothing is seen: there is nothing to compare with
-        self._error = BatchNotCommitted(
-            f"batch {self._batch}: the time of {_named(lost)} was over before they were committed; the others are, and "
-            "the ledger knows which: start the query again, and the rest is written"
-        )
+        self._error = _in_part(self._batch, lost, kept)
         self.state = State.NOTING_PARTIAL
         rows = sum(one.rows for one in kept)
         return Write(
@@ -267,7 +265,11 @@ class BatchCommit:
         return tuple(one.transaction for one in self._tasks if one.transaction is not None)
 
     def _finished_with(self, tasks: Sequence[LedgerTask]) -> None:
-        self._end = LedgerEntry(query_id=self._query_id, batch=self._batch, rows=sum(one.rows for one in tasks))
+        self._end = self._done(rows=sum(one.rows for one in tasks))
+
+    def _done(self, rows: int) -> LedgerEntry:
+        last = max((one.attempt for one in self._reports), key=lambda one: one.attempt_id)
+        return LedgerEntry(query_id=self._query_id, batch=self._batch, rows=rows, last_attempt=last)
 
     _STEPS: ClassVar[Mapping[tuple[State, type[Any]], Callable[[Any, Any], Effect]]] = {
         (State.FENCING, Fenced): _fenced,
@@ -283,12 +285,27 @@ class BatchCommit:
     }
 
 
-def _unknown(name: str, batch: int, tasks: Sequence[LedgerTask]) -> BatchNotCommitted:
+def _in_part(batch: int, lost: Sequence[LedgerTask], kept: Sequence[LedgerTask]) -> BatchNotCommitted:
+    seen = "nothing of the batch is seen, and all of it is written"
+    if kept:
+        rows = sum(one.rows for one in kept)
+        seen = f"the others are, {rows} rows, and the ledger knows which: only the rest is written"
+    return BatchNotCommitted(
+        f"batch {batch}: the time of {_named(lost)} was over before they were committed: no driver came within "
+        "transaction.timeout.ms, or somebody has aborted them. Start the query again with the same plan and "
+        f"checkpoint; {seen}"
+    )
+
+
+def _unknown(
+    name: str, batch: int, tasks: Sequence[LedgerTask], lost: Sequence[LedgerTask], rows: int
+) -> BatchNotCommitted:
+    missing = f"only what {_named(lost)} had is left out" if lost else "nothing is left out"
     return BatchNotCommitted(
         f"batch {batch}: whether {_named(tasks)} are committed, nobody can say: their transactional ids were used "
         "again, and the topic's log does not have what they wrote any more (or never told where it is). Look for these "
-        f"rows with a reader of committed records; then free the name with ottla.spark.free_query_name({name!r}, ...), "
-        f"and go on behind batch {batch}"
+        f"rows with a reader of committed records. Where they are missing, {written_again(name, rows)}; where they are "
+        f"there, {left_behind(batch, missing)}"
     )
 
 

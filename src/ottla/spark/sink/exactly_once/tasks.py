@@ -14,7 +14,7 @@ from ottla.client.errors import KafkaError
 from ottla.client.producing.producer import Producer
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.spark.sink.columns import SinkColumns
-from ottla.spark.sink.entries import RecordPlace
+from ottla.spark.sink.entries import RecordPlace, TaskAttempt
 from ottla.spark.sink.errors import RowsNotWritten, what_to_change
 from ottla.spark.sink.exactly_once.checksum import SummedColumns
 from ottla.spark.sink.messages import TransactionReport, Work
@@ -27,9 +27,10 @@ _ABORT_MS_MAX: Final = 5_000
 class TransactionalTask:
     """Whose task it is, and in which transaction it writes."""
 
-    def __init__(self, query_id: str, task: int, batch: int) -> None:
+    def __init__(self, query_id: str, task: int, batch: int, attempt: TaskAttempt) -> None:
         self._query_id = query_id
         self._task = task
+        self._attempt = attempt
         self._where = f"task {task} of batch {batch}"
 
     def counted(self, batches: Iterator[Any], columns: SinkColumns) -> TransactionReport:
@@ -81,4 +82,4 @@ class TransactionalTask:
         )
 
     def _report(self, work: Work, **more: Any) -> TransactionReport:
-        return TransactionReport(query_id=self._query_id, task=self._task, work=work, **more)
+        return TransactionReport(query_id=self._query_id, task=self._task, work=work, attempt=self._attempt, **more)

@@ -12,10 +12,10 @@ from ottla.client.errors import KafkaError
 from ottla.client.producing.producer import Producer
 from ottla.spark.sink.clients import kept_clients
 from ottla.spark.sink.columns import SinkColumns
-from ottla.spark.sink.entries import LEDGER_TOPIC, LedgerEntry
+from ottla.spark.sink.entries import LEDGER_TOPIC, LedgerEntry, TaskAttempt
 from ottla.spark.sink.errors import BatchNotCommitted, LedgerFault, what_to_change
 from ottla.spark.sink.exactly_once.core import BatchCommit
-from ottla.spark.sink.exactly_once.naming import task_id
+from ottla.spark.sink.exactly_once.naming import number_of, task_id
 from ottla.spark.sink.exactly_once.replayed import work_of
 from ottla.spark.sink.exactly_once.tasks import TransactionalTask
 from ottla.spark.sink.messages import TransactionReport, Work
@@ -43,13 +43,15 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         place = TaskPlace.of_this_task()
         query_id, batch = place.of_a_micro_batch()
-        task = TransactionalTask(query_id, place.partition, batch)
+        attempt = TaskAttempt(self._run, place.attempt_id)
+        task = TransactionalTask(query_id, place.partition, batch, attempt)
         work = work_of(self._entry, self._name, query_id, batch, place.partition)
         if work is Work.NONE:
             return task.passed_over(iterator)
         if work is Work.COUNTED:
             return task.counted(iterator, self._columns)
-        transactional_id = task_id(self._name, self._run, place.partition, place.attempt)
+        last = None if self._entry is None else self._entry.last_attempt
+        transactional_id = task_id(self._name, self._run, number_of(attempt, last))
         kept = kept_clients()
 
         def producer() -> Producer:
