@@ -9,13 +9,15 @@ from typing import Any, Final
 
 from ottla.pipeline.definitions import Kind
 from ottla.pipeline.errors import BadDefinition, FlowFailed, PipelineError
-from ottla.pipeline.places import Places, offsets_of, read_json
+from ottla.pipeline.places import Places, offsets_of, query_of, read_json
 from ottla.pipeline.planning import PlannedFlow
 from ottla.pipeline.status import FAILED, RUNNING, FlowStatus, write_status
 from ottla.pipeline.tables.files import now_ms
 from ottla.pipeline.tables.log import TableLog, TableState
 from ottla.pipeline.tables.stream import version_of
 from ottla.pipeline.writing import DEAD, DROPPED, FAILED_PREFIX, ROWS_IN, ROWS_OUT, TableWriter
+from ottla.spark.options import client_settings
+from ottla.spark.sink.ledger import ledger_entry
 
 #: Between two looks at a query that runs.
 LOOK_SECONDS: Final = 0.5
@@ -65,6 +67,8 @@ class RunningFlow:
 
     def start(self, frame: Any, trigger: Mapping[str, Any]) -> None:
         """Raises PipelineError for what Spark refuses at once."""
+        if self._started is None and self.flow.kind is Kind.SINK:
+            self._take_ledger()
         self._started = (frame, trigger)
         self._starts_left -= 1
         mode = "update" if self.flow.keys else "append"
@@ -78,8 +82,7 @@ class RunningFlow:
             self._writer.fault = None
             writing = writing.foreachBatch(self._writer)
         else:
-            options = {**self._kafka, "ottla.query": f"{self._pipeline}.{self.name}", **self.flow.options}
-            writing = writing.format("ottla").options(**options).option("topic", self.flow.topic)
+            writing = writing.format("ottla").options(**self._sink_options()).option("topic", self.flow.topic)
         try:
             self.query = writing.start()
         except Exception as error:
@@ -154,7 +157,8 @@ class RunningFlow:
         self._taken = progress.timestamp
         status.rows_a_second = round(progress.processedRowsPerSecond or 0.0, 1)
         status.late += sum(one.numRowsDroppedByWatermark for one in progress.stateOperators)
-        if self._log is None and progress.numInputRows:
+        is_new = status.batch is None or progress.batchId > status.batch
+        if self._log is None and progress.numInputRows and is_new:
             status.batch = progress.batchId
             status.rows_in += progress.numInputRows
             status.rows_out += max(0, progress.sink.numOutputRows)
@@ -165,9 +169,30 @@ class RunningFlow:
     def _go_on_counting(self) -> None:
         """What no log has: the counts of the last run's status, to which this run adds."""
         there = read_json(self._places.status(self.flow.name)) or {}
-        for name in ("late",) if self._log is not None else ("late", "batch", "rows_in", "rows_out"):
+        names = ["late"]
+        if self._log is None and query_of(self._places.checkpoint(self.name)) is not None:
+            names += ["batch", "rows_in", "rows_out"]
+        for name in names:
             if isinstance(there.get(name), int):
                 setattr(self.status, name, there[name])
+
+    def _take_ledger(self) -> None:
+        """The last micro-batch of a sink that was finished, if the run that wrote it died before it had counted it."""
+        query = query_of(self._places.checkpoint(self.name))
+        if query is None:
+            return
+        options = self._sink_options()
+        entry = ledger_entry(options["ottla.query"], client_settings(options))
+        counted = -1 if self.status.batch is None else self.status.batch
+        if entry is None or entry.query_id != query or entry.finished <= counted:
+            return
+        self.status.batch = entry.finished
+        if entry.finished == entry.batch:
+            self.status.rows_in += entry.rows
+            self.status.rows_out += entry.rows
+
+    def _sink_options(self) -> dict[str, str]:
+        return {**self._kafka, "ottla.query": f"{self._pipeline}.{self.name}", **self.flow.options}
 
     def _failed(self, error: Exception) -> PipelineError:
         cause = self._writer.fault if self._writer is not None else None

@@ -140,16 +140,18 @@ class TableWriter:
         return records
 
     def _upsert(self, good: Any, state: TableState) -> Commit:
-        """The files of all keys' parts that the rows fall into, anew."""
-        good = with_bucket(last_of_each_key(good, self.flow), self.flow).persist()
-        try:
-            touched = {int(row[0]) for row in good.select(BUCKET).distinct().collect()}
-            old = [file for file in state.files.values() if file.bucket in touched]
-            there = with_bucket(frame_of(good.sparkSession, self.log, old, self._schema), self.flow)
-            added = write_files(merged(there, good, self.flow), self.log, bucketed=True)
-            changes = write_files(good.drop(BUCKET), self.log)
-        finally:
-            good.unpersist()
+        """The files of all keys' parts that the rows fall into, anew.
+
+        The rows are written first, and read from there: in the plan of the merge they stand twice, and Spark would
+        compute one of the two anew, cached or not, with all state behind it.
+        """
+        spark = good.sparkSession
+        changes = write_files(last_of_each_key(good, self.flow), self.log)
+        rows = with_bucket(frame_of(spark, self.log, changes, self._schema), self.flow)
+        touched = {int(row[0]) for row in rows.select(BUCKET).distinct().collect()}
+        old = [file for file in state.files.values() if file.bucket in touched]
+        there = with_bucket(frame_of(spark, self.log, old, self._schema), self.flow)
+        added = write_files(merged(there, rows, self.flow), self.log, bucketed=True)
         return Commit(
             kind="upsert",
             written_ms=now_ms(),

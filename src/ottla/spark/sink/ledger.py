@@ -20,8 +20,8 @@ for the last.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeVar
 
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.results import ConfigResource, NewTopic
@@ -39,6 +39,8 @@ from ottla.client.wire.offsets import list_offsets
 from ottla.model import TopicPartition
 from ottla.spark.sink.entries import LEDGER_TOPIC, LedgerEntry, check_nothing_prepared, is_finished
 from ottla.spark.sink.errors import LedgerFault
+
+T = TypeVar("T")
 
 _PARTITION: Final = TopicPartition(LEDGER_TOPIC, 0)
 
@@ -60,18 +62,29 @@ def free_query_name(name: str, settings: Mapping[str, str] | None = None, /, **k
     `settings` are the client's: `free_query_name("orders", bootstrap_servers="localhost:9092")`. A query that
     still runs under the name writes its next batch as if none was finished before.
     """
-    thread = LoopThread("ottla-spark-ledger")
-    given = {key.replace("_", "."): value for key, value in {**(settings or {}), **keywords}.items()}
+    return _asked(
+        {key.replace("_", "."): value for key, value in {**(settings or {}), **keywords}.items()}, name, Ledger.free
+    )
 
-    async def free() -> bool:
-        ledger = Ledger(given, name)
+
+def ledger_entry(name: str, settings: Mapping[str, str]) -> LedgerEntry | None:
+    """What the ledger says of a name now."""
+    return _asked(settings, name, Ledger.entry)
+
+
+def _asked(settings: Mapping[str, str], name: str, ask: Callable[[Ledger], Awaitable[T]]) -> T:
+    """By a loop of its own."""
+    thread = LoopThread("ottla-spark-ledger")
+
+    async def asked() -> T:
+        ledger = Ledger(settings, name)
         try:
-            return await ledger.free()
+            return await ask(ledger)
         finally:
             await ledger.close()
 
     try:
-        return thread.run(free)
+        return thread.run(asked)
     finally:
         thread.end()
 
