@@ -1,13 +1,16 @@
-"""What the verbs show of three brokers while one of them is paused, and then two."""
+"""What the verbs show of three brokers, and do to them: while one is paused, then two, while a partition moves."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from ottla.cli import faults
+from ottla.client.sync import Producer
 from ottla.testing import Cluster, cluster
 from tests.cli.conftest import Command
 
@@ -17,7 +20,9 @@ TOPIC = "orders"
 @pytest.fixture(scope="module")
 def three() -> Iterator[Cluster]:
     """The verbs are given all three addresses, and find those that answer."""
-    with cluster(3, properties={"replica.lag.time.max.ms": "2000"}) as running:
+    with cluster(
+        3, properties={"replica.lag.time.max.ms": "2000", "leader.replication.throttled.rate": "1"}
+    ) as running:
         running.create_topic(TOPIC, configs={"min.insync.replicas": "2"})
         running.create_topic("alone", replication_factor=1)
         yield running
@@ -93,3 +98,56 @@ def test_what_is_wrong_and_how_it_came_to_be(three: Cluster, in_process: Command
 def test_what_is_not_there_is_one_line(three: Cluster, in_process: Command, words: tuple[str, ...], code: int) -> None:
     ran = in_process("why", *words, "-b", three.bootstrap)
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
+
+
+def test_a_move_that_is_under_way_is_shown_and_called_off(three: Cluster, in_process: Command, tmp_path: Path) -> None:
+    """Throttled to a byte a second: a follower gets a megabyte at a time, and the next one eleven seconds later."""
+    three.create_topic("moving", replication_factor=1, configs={"leader.replication.throttled.replicas": "*"})
+    here = three.until_led("moving")
+    there = here % 3 + 1
+    with Producer(bootstrap_servers=three.bootstrap) as producer:
+        for delivery in [producer.send("moving", os.urandom(1_000_000)) for _ in range(12)]:
+            delivery.result(60)
+    path = tmp_path / "moves.json"
+    path.write_text(
+        json.dumps({"version": 1, "partitions": [{"topic": "moving", "partition": 0, "replicas": [there]}]})
+    )
+
+    def ottla(*words: str) -> str:
+        ran = in_process(*words, "-b", three.bootstrap)
+        assert ran.code == 0, ran.err
+        return ran.out
+
+    ottla("reassign", "run", "--file", str(path), "--yes")
+    (move,) = json.loads(ottla("reassign", "status", "-o", "json"))
+    assert (move["topic"], sorted(move["replicas"])) == ("moving", sorted((here, there)))
+    assert (move["adding"], move["removing"]) == ([there], [here])
+    shown = ottla("reassign", "status", "--file", str(path)).splitlines()[1].split()
+    assert shown == ["moving", "0", f"{there},{here}", str(there), str(here)]
+    # Without --yes it is only shown what would be called off.
+    ran = in_process("reassign", "cancel", "--all", "-b", three.bootstrap)
+    assert (ran.code, "To be called off:" in ran.out) == (faults.NOT_CONFIRMED, True)
+    assert json.loads(ottla("reassign", "status", "-o", "json")) == [move]
+    ottla("reassign", "cancel", "--file", str(path), "--yes")
+    assert ottla("reassign", "status") == "no partition is on its way\n"
+    three.until(lambda: three.isrs("moving")[0] == (here,))
+    assert ottla("reassign", "cancel", "--all") == "no partition is on its way\n"
+
+
+def test_an_election_gives_a_leader_its_place_back(three: Cluster, in_process: Command) -> None:
+    three.create_topic("led")
+    first = three.until_led("led")
+    three.kill_leader("led")
+    three.until(lambda: three.leader("led") not in (-1, first))
+
+    def ottla(*words: str) -> list[dict[str, object]]:
+        ran = in_process(*words, "-b", three.bootstrap, "-o", "json")
+        assert ran.code == 0, ran.err
+        found: list[dict[str, object]] = json.loads(ran.out)
+        return found
+
+    three.until(lambda: len(three.isrs("led")[0]) == 3)
+    elected = {"topic": "led", "partition": 0, "result": "elected"}
+    assert ottla("elect", "--preferred", "--topic", "led") == [elected]
+    three.until(lambda: three.leader("led") == first)
+    assert ottla("elect", "--preferred", "--topic", "led") == [{**elected, "result": "leads already"}]

@@ -111,6 +111,35 @@ def test_both_behaviours_when_all_in_sync_are_down(brokers: Brokers, where: str)
         assert brokers.controller.numbers.unclean_elections == 0
 
 
+@pytest.mark.parametrize("where", ["broker", "brokers"])
+def test_what_a_topic_forbids_no_broker_allows(brokers: Brokers, where: str) -> None:
+    """UncleanLeaderElectionTest testUncleanLeaderElectionDisabledByTopicOverride: and when the topic allows it, too."""
+    brokers.settle(brokers.create("orders", 3, 2, configs={UNCLEAN: "false"}))
+    brokers.settle(brokers.change_isr("orders", 3))
+    for broker in ("1", "2") if where == "broker" else ("",):
+        allowed = ConfigOverrides(ConfigTarget(ConfigTargetType.BROKER, broker), {UNCLEAN: "true"})
+        brokers.settle(brokers.controller.alter_configs([allowed]))
+    brokers.settle(brokers.die(3))
+    assert brokers.state("orders") == (-1, 1, (3,))
+    assert brokers.controller.numbers.unclean_elections == 0
+    topic = ConfigTarget(ConfigTargetType.TOPIC, "orders")
+    brokers.settle(brokers.controller.alter_configs([ConfigOverrides(topic, {UNCLEAN: "true"})]))
+    assert brokers.state("orders") == (2, 2, (2,))
+
+
+@pytest.mark.parametrize("text", [None, "true", "false"])
+def test_a_topic_overrides_what_the_brokers_file_allows(text: str | None) -> None:
+    brokers = Brokers(3, auto_leader_rebalance=False, unclean_leader_election=True)
+    try:
+        brokers.settle(brokers.begin())
+        brokers.settle(brokers.create("orders", 3, 2, configs=None if text is None else {UNCLEAN: text}))
+        brokers.settle(brokers.change_isr("orders", 3))
+        brokers.settle(brokers.die(3))
+        assert brokers.state("orders") == ((-1, 1, (3,)) if text == "false" else (2, 1, (2,)))
+    finally:
+        brokers.close()
+
+
 def test_an_election_that_finds_nobody_says_so(brokers: Brokers, log_lines: list[str]) -> None:
     brokers.settle(brokers.create("orders", 3))
     brokers.settle(brokers.die(3))

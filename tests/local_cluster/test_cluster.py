@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import ottla.testing
-from ottla.client.admin.results import NewTopic
+from ottla.client.admin.results import ConfigResource, NewTopic
 from ottla.client.errors import BadArgument
 from ottla.client.sync import Admin, Consumer, Producer
 from ottla.local_cluster.free_ports import free_port
@@ -57,10 +57,12 @@ def until_whole(cluster: Cluster) -> None:
     raise AssertionError(f"{cluster.isrs(TOPIC)}\n" + "\n".join(cluster.log[-40:]))
 
 
-def produce(cluster: Cluster, values: list[bytes]) -> None:
+def produce(cluster: Cluster, values: list[bytes], *, idempotent: bool = True, partition: int | None = None) -> None:
     """Returns when all are acknowledged by all that are in sync."""
-    with Producer(bootstrap_servers=cluster.bootstrap, acks="all", delivery_timeout_ms=60_000) as producer:
-        for delivery in [producer.send(TOPIC, value) for value in values]:
+    with Producer(
+        bootstrap_servers=cluster.bootstrap, acks="all", delivery_timeout_ms=60_000, enable_idempotence=idempotent
+    ) as producer:
+        for delivery in [producer.send(TOPIC, value, partition=partition) for value in values]:
             delivery.result(SECONDS_MAX)
 
 
@@ -131,11 +133,33 @@ def test_without_the_tree_leaders_lead_and_it_comes_back(cluster: Cluster) -> No
     check(cluster, batch("treeless"))
 
 
+def test_while_the_tree_stands_still_leaders_lead(cluster: Cluster) -> None:
+    """A tree that was killed has its spare in its place at once; of one that stands still nobody takes the place."""
+    assert cluster._cluster is not None
+    tree = cluster._cluster.tree
+    assert tree is not None
+    leaders = [cluster.until_led(TOPIC, number) for number in range(3)]
+    # Each broker has its numbers for idempotent producers from the tree.
+    produce(cluster, batch("before the tree stood still"))
+    cluster._signal(tree, signal.SIGSTOP)
+    try:
+        produce(cluster, batch("meanwhile"), idempotent=False)
+        assert [cluster.leader(TOPIC, number) for number in range(3)] == leaders
+        assert "State:\tT" in Path(f"/proc/{tree.pid}/status").read_text()
+    finally:
+        cluster._signal(tree, signal.SIGCONT)
+    cluster.create_topic("when-it-goes-on")
+    check(cluster, batch("meanwhile"))
+
+
 def test_a_follower_that_is_cut_off_leaves_and_joins_again(cluster: Cluster) -> None:
     # A leader that does not reach the controller can ask for no smaller in-sync set: nothing is acknowledged meanwhile.
-    one, other = (broker for broker in cluster.addresses if broker != cluster.controller())
-    cluster.cut(one, other)
-    produce(cluster, batch("cut"))
+    leader, controller = cluster.until_led(TOPIC, 0), cluster.controller()
+    follower = next(broker for broker in cluster.addresses if broker not in (leader, controller))
+    cluster.cut(leader, follower)
+    # Who has everything stays in sync, however long it is silent: what it lacks is acknowledged when it has left.
+    produce(cluster, batch("cut"), partition=0)
+    cluster.until(lambda: follower not in cluster.isrs(TOPIC)[0])
     cluster.heal()
     until_whole(cluster)
     check(cluster, batch("cut"))
@@ -156,7 +180,13 @@ def test_what_is_asked_of_a_new_topic_waits_until_the_broker_has_heard_of_it(clu
 
 def test_a_broker_that_is_restarted_hands_over_first(cluster: Cluster) -> None:
     leader = cluster.until_led(TOPIC, 2)
+    begins = len(cluster.log)
     cluster.restart(leader)
+    # It has not only ended, and lost what it led as one that died.
+    said = [line for line in cluster.log[begins:] if line.startswith(f"broker {leader}: ")]
+    (handed_over,) = (at for at, line in enumerate(said) if "others lead this broker's partitions" in line)
+    (stopped,) = (at for at, line in enumerate(said) if "broker stopped" in line)
+    assert handed_over < stopped
     produce(cluster, batch("restarted"))
     until_whole(cluster)
     check(cluster, batch("restarted"))
@@ -187,12 +217,22 @@ def test_it_goes_on_after_a_stop_and_the_death_of_all_over_the_same_folders(tmp_
 
 def test_what_one_broker_had_is_there_in_a_cluster(tmp_path: Path) -> None:
     with ottla.testing.broker(data=tmp_path) as one:
-        one.create_topic(TOPIC, partitions=3)
+        one.create_topic(TOPIC, partitions=3, configs={"retention.ms": "86400001"})
+        before = described(one.bootstrap)
         with Producer(bootstrap_servers=one.bootstrap) as producer:
             for delivery in [producer.send(TOPIC, value) for value in batch("one")]:
                 delivery.result(SECONDS_MAX)
     with ottla.testing.cluster(3, data=tmp_path) as cluster:
         check(cluster, batch("one"))
+        assert described(cluster.bootstrap) == before
+
+
+def described(bootstrap: str) -> tuple[str | None, bytes, str | None]:
+    """The cluster's id, the topic's, and the topic's one setting."""
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        topic = ConfigResource.topic(TOPIC)
+        retention = admin.describe_configs([topic])[topic]["retention.ms"].value
+        return admin.describe_cluster().cluster_id, bytes(admin.describe_topic(TOPIC).topic_id), retention
 
 
 def test_all_end_when_their_supervisor_is_killed(tmp_path: Path) -> None:
@@ -225,6 +265,8 @@ def test_ctrl_c_ends_all_in_order(tmp_path: Path) -> None:
     assert supervisor.returncode == 0
     assert not any(map(is_there, members))
     assert said.count("broker stopped") == 3
+    # A broker takes leave of the tree: that goes last.
+    assert said.rindex("broker stopped") < said.index("the tree is served no more")
 
 
 def children(pid: int) -> list[int]:

@@ -1,4 +1,7 @@
-"""Whole clusters under schedules of faults: fresh seeds, seeds that once found something, and that a seed repeats."""
+"""Whole clusters under schedules of faults: seeds that once found something, a hundred others, and that a seed repeats.
+
+In `./test` these are the same each time: nothing there fails by chance. `--slow` draws fresh ones.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,12 @@ KEPT = (
     *(("any", 4), ("any", 3537052806), ("any", 128581963), ("any", 810000112), ("any", 683516296)),
     *(("links", 1), ("processes", 5), ("forgetful", 2), ("controllers", 1)),
 )
-#: Where the seeds of `./test` begin; `--slow` draws fresh ones.
+#: Where the seeds of `./test` begin.
 FIRST = 0x28BDA14F
 #: Schedules of one run of the tests, in parts that all workers share: more than a hundred.
 PARTS, PART = 8, 13
+#: What all of them call back at least, each part its share: each schedule does some sixty thousand.
+CALLS = 3_000_000
 #: Of shorter schedules under several hash seeds.
 HASHED = ("any", "controllers", "unclean", "disks", "forgetful", "transactions")
 
@@ -68,6 +73,7 @@ def test_a_hundred_schedules_find_nothing(part: int) -> None:
         tally.add(found)
         assert not tally.failures, found.message
     assert tally.counted == tally.schedules
+    assert tally.calls > CALLS / PARTS
 
 
 @pytest.mark.slow

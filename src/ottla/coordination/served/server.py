@@ -135,6 +135,7 @@ class TreeServer:
             await asyncio.sleep(0.01)  # the client that takes it does not say so
         for connection in list(self._connections):
             self._rounds.close(connection)
+        _log.info("the tree is served no more", zxid=self.store.durable_zxid)
 
     def _owes(self) -> bool:
         return any(each.outgoing for each in self._connections)
