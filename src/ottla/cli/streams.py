@@ -57,10 +57,11 @@ def repair() -> None:
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:
     r"""What a terminal's encoding has no character for, as JSON writes it: \u00e4, and in two halves above \uffff."""
+    import json
+
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)), error.end
+    return json.dumps(error.object[error.start : error.end]).strip('"'), error.end
 
 
 def is_input_closed() -> bool:
