@@ -1,10 +1,13 @@
-"""A Kafka Streams application with exactly-once processing, on our broker, which is killed meanwhile."""
+"""A Kafka Streams application with exactly-once processing, on one broker or three, which are killed meanwhile."""
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,9 @@ from confluent_kafka.admin import AdminClient
 from tools.java import java_command
 from tools.kafka_jars import STREAMS, JarsUnavailable, classpath, jars
 
+import ottla.testing
+from ottla.model import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from tests.conftest import WatchServer
-from tests.interop.broker import Broker
 from tests.interop.clients import SECONDS_MAX, eventually
 from tests.interop.conftest import create_topic, new_broker
 from tests.interop.transaction_answers import PROPERTIES
@@ -28,6 +32,8 @@ WORDS = ("one", "event", "log", "that", "nobody", "reads", "twice")
 LINES_A_ROUND = 150
 WORDS_A_LINE = 4
 KILLS = 4
+BROKERS = 3
+CLUSTER_KILLS = int(os.environ.get("OTTLA_ROUNDS", "6"))
 
 
 class Lines:
@@ -70,15 +76,14 @@ class Table:
         return len(self) >= number
 
 
-def count_through_kills(broker: Broker) -> None:
-    lines, table = Lines(broker.bootstrap), Table(broker.bootstrap)
-    for _ in range(KILLS):
+def count_through_kills(bootstrap: str, kill: Callable[[int], None], kills: int) -> None:
+    lines, table = Lines(bootstrap), Table(bootstrap)
+    for number in range(kills):
         before = len(table)
         lines.write(LINES_A_ROUND)
         # Some of it is counted, and the rest on its way.
         eventually(lambda before=before: table.has(before + 1))
-        broker.server.kill()
-        broker.server.start()
+        kill(number)
     lines.write(LINES_A_ROUND)
     eventually(lambda: table.has(lines.counts.total()))
     assert {word: counts[-1] for word, counts in table.counts.items()} == lines.counts
@@ -87,22 +92,56 @@ def count_through_kills(broker: Broker) -> None:
         assert counts == list(range(1, lines.counts[word] + 1)), word
 
 
-def test_a_word_count_comes_to_the_right_table(tmp_path: Path, watch_server: WatchServer) -> None:
+@contextmanager
+def application(tmp_path: Path, bootstrap: str, *more: str) -> Iterator[None]:
     try:
         folder = jars(STREAMS)
     except JarsUnavailable as missing:
         pytest.skip(str(missing))
-    broker = new_broker(tmp_path / "broker", {**PROPERTIES, "group.initial.rebalance.delay.ms": "0"})
-    words = (str(PROGRAM), broker.bootstrap, SOURCE, TARGET, str(tmp_path / "state"))
-    with watch_server(broker.server), broker.server, (tmp_path / "streams.out").open("wb") as out:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
-        for topic in (SOURCE, TARGET):
-            create_topic(admin, topic, partitions=PARTITIONS)
-        application = subprocess.Popen(
+    words = (str(PROGRAM), bootstrap, SOURCE, TARGET, str(tmp_path / "state"), *more)
+    with (tmp_path / "streams.out").open("wb") as out:
+        started = subprocess.Popen(
             java_command(classpath(folder), *words, flags=("-Xmx256m",)), stdin=subprocess.PIPE, stdout=out, stderr=out
         )
         try:
-            count_through_kills(broker)
+            yield
         finally:
-            application.kill()
-            application.communicate()
+            started.kill()
+            started.communicate()
+
+
+def test_a_word_count_comes_to_the_right_table(tmp_path: Path, watch_server: WatchServer) -> None:
+    broker = new_broker(tmp_path / "broker", {**PROPERTIES, "group.initial.rebalance.delay.ms": "0"})
+
+    def kill(_: int) -> None:
+        broker.server.kill()
+        broker.server.start()
+
+    with watch_server(broker.server), broker.server:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+        for topic in (SOURCE, TARGET):
+            create_topic(admin, topic, partitions=PARTITIONS)
+        with application(tmp_path, broker.bootstrap):
+            count_through_kills(broker.bootstrap, kill, KILLS)
+
+
+@pytest.mark.timeout(3600)
+def test_a_word_count_on_three_brokers_while_leaders_and_coordinators_are_killed(tmp_path: Path) -> None:
+    """In turns the leader of what is written, of the transactions' topic and of the group's offsets."""
+    properties = {
+        "transaction.state.log.num.partitions": "1",
+        "offsets.topic.num.partitions": "1",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    led = (TARGET, TRANSACTION_TOPIC, OFFSETS_TOPIC)
+    with ottla.testing.cluster(BROKERS, properties=properties) as cluster:
+        for topic in (SOURCE, TARGET):
+            cluster.create_topic(topic, partitions=PARTITIONS, replication_factor=BROKERS)
+
+        def kill(number: int) -> None:
+            cluster.until(lambda: all(map(cluster.is_serving, cluster.addresses)))
+            cluster.kill_leader(led[number % len(led)])  # and it is started again
+
+        with application(tmp_path, cluster.bootstrap, str(BROKERS)):
+            count_through_kills(cluster.bootstrap, kill, CLUSTER_KILLS)
+    print(f"{CLUSTER_KILLS} leaders killed, {(CLUSTER_KILLS + 1) * LINES_A_ROUND * WORDS_A_LINE} words counted once")

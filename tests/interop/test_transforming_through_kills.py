@@ -35,8 +35,8 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 class Application:
     """The process, started again and again."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._command = [sys.executable, "-m", "tests.interop.transforming", bootstrap, SOURCE, TARGET]
+    def __init__(self, bootstrap: str, module: str = "tests.interop.transforming", *more: str) -> None:
+        self._command = [sys.executable, "-m", module, bootstrap, SOURCE, TARGET, *more]
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:

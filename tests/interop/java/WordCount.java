@@ -28,7 +28,7 @@ public final class WordCount {
         settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 50);
-        settings.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, 1);
+        settings.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, words.length > 4 ? Integer.parseInt(words[4]) : 1);
         settings.put("auto.offset.reset", "earliest");
         settings.put("session.timeout.ms", 6000);
         settings.put("heartbeat.interval.ms", 200);
