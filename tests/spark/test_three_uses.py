@@ -35,6 +35,8 @@ PARTITIONS = 2
 SECONDS_MAX = 1200.0
 #: What each of the others does while one is dead.
 RECORDS_MEANWHILE = 20
+#: Of each of them, until the others are the same processes before and after.
+KILLS_MAX = 3
 QUICK = {"A.consumer.session.timeout.ms": "1500", "A.consumer.heartbeat.interval.ms": "300"}
 
 
@@ -167,16 +169,20 @@ def test_each_is_killed_and_the_others_go_on(clusters: tuple[InProcessBroker, In
             uses[-1].until(1)  # two that start at once start more slowly than Spark waits for
         for victim in uses:
             others = [one for one in uses if one is not victim]
-            for one in uses:
-                one.until(one.done() + 1)
-            victim.kill()
-            there = [(one.process.pid, one.slow_starts) for one in others]
-            for one in others:
-                one.until(one.done() + RECORDS_MEANWHILE)
-            for one, (pid, slow_starts) in zip(others, there, strict=True):
-                assert one.process.pid == pid or one.slow_starts > slow_starts, one.said()
-            victim.start()
-            victim.until(victim.done() + 1)
+            # Spark may give one of them up in just that while, as it may at any time on a busy machine: then again.
+            for _ in range(KILLS_MAX):
+                for one in uses:
+                    one.until(one.done() + 1)
+                victim.kill()
+                there = [one.process.pid for one in others]
+                for one in others:
+                    one.until(one.done() + RECORDS_MEANWHILE)
+                undisturbed = [one.process.pid for one in others] == there
+                victim.start()
+                victim.until(victim.done() + 1)
+                if undisturbed:
+                    break
+            assert undisturbed, [(one.name, one.slow_starts) for one in others]
         everyone = [pid for one in uses for pid in (one.process.pid, *descendants(one.process.pid))]
         assert {address.split()[0] for address in listening(everyone)} <= {"127.0.0.1", "::1"}
         writer.stop()

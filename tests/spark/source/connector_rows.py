@@ -1,8 +1,9 @@
 """Reads topics with Spark's own Kafka source and with Ottla's, in one session that has the former's jars, and compares.
 
-    python -m tests.spark.source.connector_rows BOOTSTRAP TOPIC
+    python -m tests.spark.source.connector_rows BOOTSTRAP TOPIC TRANSACTIONS COMPACTED
 
-Prints one line of JSON for each set of options: its name, the rows of each, and whether they are the same.
+Prints one line of JSON for each set of options: its name, the rows and the tasks of each, and whether the rows are the
+same.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tools.kafka_jars import connector_jars
 import ottla.spark
 
 
-def option_sets(topic: str) -> dict[str, dict[str, str]]:
+def option_sets(topic: str, transactions: str, compacted: str) -> dict[str, dict[str, str]]:
     def offsets(*numbers: int) -> str:
         return json.dumps({topic: {str(partition): number for partition, number in enumerate(numbers)}})
 
@@ -33,9 +34,18 @@ def option_sets(topic: str) -> dict[str, dict[str, str]]:
             "endingOffsetsByTimestamp": offsets(1700000000100, 1700000000250, 1700009999999),
         },
         "after the last": {"startingTimestamp": "1800000000000", "startingOffsetsByTimestampStrategy": "latest"},
-        "committed": {"kafka.isolation.level": "read_committed"},
-        "a pattern": {"subscribePattern": f"{topic[:-1]}."},
+        "a pattern": {"subscribePattern": f"^{topic[:-1]}.$"},
+        "a part of names": {"subscribePattern": f"{topic[1:-1]}."},
         "assigned": {"assign": json.dumps({topic: [0, 2]})},
+        "transactions, all": {"subscribe": transactions},
+        "transactions, committed": {"subscribe": transactions, "kafka.isolation.level": "read_committed"},
+        "transactions, splits": {
+            "subscribe": transactions,
+            "kafka.isolation.level": "read_committed",
+            "minPartitions": "9",
+        },
+        "compacted": {"subscribe": compacted},
+        "compacted, splits": {"subscribe": compacted, "maxRecordsPerPartition": "11"},
     }
 
 
@@ -47,25 +57,33 @@ def rows_of(frame: Any) -> list[tuple[Any, ...]]:
         if "headers" in named:
             named["headers"] = [tuple(header.values()) for header in named["headers"] or []]
         found.append(tuple(named.items()))
-    return sorted(found, key=lambda pairs: (dict(pairs)["partition"], dict(pairs)["offset"]))
+    return sorted(found, key=lambda pairs: [dict(pairs)[name] for name in ("topic", "partition", "offset")])
 
 
-def main(bootstrap: str, topic: str) -> None:
+def main(bootstrap: str, topic: str, transactions: str, compacted: str) -> None:
     os.environ["PYSPARK_PYTHON"], os.environ["SPARK_LOCAL_IP"] = sys.executable, "127.0.0.1"
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     spark = builder.config("spark.jars", connector_jars()).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     spark.dataSource.register(ottla.spark.OttlaDataSource)
-    for name, options in option_sets(topic).items():
+    for name, options in option_sets(topic, transactions, compacted).items():
         given = {"kafka.bootstrap.servers": bootstrap, **options}
-        if not {"subscribePattern", "assign"} & set(options):
+        if not {"subscribe", "subscribePattern", "assign"} & set(options):
             given["subscribe"] = topic
-        theirs = rows_of(spark.read.format("kafka").options(**given).load())
-        loaded = rows_of(spark.read.format("ottla").options(**given).load())
-        read = rows_of(ottla.spark.read(spark, given))
-        same = theirs == loaded == read
-        print(json.dumps({"options": name, "rows": [len(theirs), len(loaded), len(read)], "same": same}), flush=True)
+        frames = [
+            spark.read.format("kafka").options(**given).load(),
+            spark.read.format("ottla").options(**given).load(),
+            ottla.spark.read(spark, given),
+        ]
+        theirs, loaded, read = found = [rows_of(frame) for frame in frames]
+        said = {
+            "options": name,
+            "rows": [len(rows) for rows in found],
+            "tasks": [frame.rdd.getNumPartitions() for frame in frames],
+            "same": theirs == loaded == read,
+        }
+        print(json.dumps(said), flush=True)
     spark.stop()
 
 
