@@ -96,6 +96,13 @@ class ShadowTransactions:
             self._begin()
             for batch in kept:
                 self._take(batch)
+            self.read_from_files()
+
+    def read_from_files(self) -> None:
+        """By a start, or by a cut. A snapshot of producers, in Kafka's format, has the open transactions and not those
+        whose markers are above the watermark: these count as committed, as they do in Kafka. What they have decided
+        their coordinator has written before, so that no reader is told anything else later."""
+        self._ended.clear()
 
     @property
     def open(self) -> Iterable[int]:
