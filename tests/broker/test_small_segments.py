@@ -9,11 +9,11 @@ from ottla.config import Config
 
 
 @pytest.mark.parametrize(("size", "times"), [(14, 1), (1_048_575, 1), (1_048_576, 0)])
-def test_a_topics_small_segments_are_said_once(size: int, times: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_topics_small_segments_are_said_once(size: int, times: int, log_lines: list[str]) -> None:
     defaults = Config.parse({}).log
     topic = f"small-{size}"
     for _ in range(2):
         assert sound_log_config(topic, {"segment.bytes": str(size)}, defaults).segment_bytes == size
-    said = [line for line in capfd.readouterr().err.splitlines() if topic in line]
+    said = [line for line in log_lines if topic in line]
     assert len(said) == times
     assert all(f"segment.bytes is {size}: segments below 1048576 bytes" in line for line in said)

@@ -327,7 +327,7 @@ def test_why_a_partition_takes_nothing(in_process: Command, tmp_path: Path) -> N
         named = [word for pair in settings.items() for word in ("--producer-property", "=".join(pair))]
         in_process("topic", "create", "notices", "--partitions", "2", *words)
         ran = run_process(("produce", "halved", "-p", str(lost), *words, *named), stdin=b"hello\n")
-    assert ran.code == faults.FAILED
+    assert ran.code == faults.UNREACHABLE
     assert ran.err == (
         f"ottla: halved-{lost} has no leader (`ottla cluster health` says why); trying again\n"
         f"ottla: 1 record was not acknowledged: halved-{lost}: 1 record was not acknowledged within 1500 ms; "
