@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tools.ottla_server import ottla_tree
+from tools.zookeeper_server import four_letters
 
 import ottla.testing
 from ottla.client.admin.results import ConfigResource, NewTopic
@@ -21,6 +23,7 @@ from ottla.client.errors import BadArgument
 from ottla.client.sync import Admin, Consumer, Producer
 from ottla.local_cluster.free_ports import free_port
 from ottla.testing.processes import TREE, Cluster
+from tests.searches import slow
 
 TOPIC = "orders"
 SECONDS_MAX = 120.0
@@ -254,19 +257,49 @@ def test_all_end_when_their_supervisor_is_killed(tmp_path: Path) -> None:
     assert not any(map(is_there, members))
 
 
-def test_ctrl_c_ends_all_in_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, slow(signal.SIGHUP)])
+def test_a_signal_ends_all_in_order(tmp_path: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "ottla", "up", "-n", "3", "--port", "0", "--data", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as supervisor:
         assert supervisor.stdout is not None
         supervisor.stdout.readline()
         members = children(supervisor.pid)
-        supervisor.send_signal(signal.SIGINT)
+        supervisor.send_signal(number)
         _, said = supervisor.communicate(timeout=SECONDS_MAX)
     assert supervisor.returncode == 0
     assert not any(map(is_there, members))
     assert said.count("broker stopped") == 3
     # A broker takes leave of the tree: that goes last.
     assert said.rindex("broker stopped") < said.index("the tree is served no more")
+
+
+def test_brokers_over_a_tree_that_is_there_already(tmp_path: Path) -> None:
+    """It is not theirs: they are its clients, and it outlives them."""
+    tree = ottla_tree(tmp_path / "tree")
+    tree.start()
+    try:
+        command = [sys.executable, "-m", "ottla", "up", "-n", "3", "--port", "0", "--data", str(tmp_path / "brokers")]
+        for first in (True, False):
+            with subprocess.Popen(
+                [*command, "--zookeeper", tree.bootstrap], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            ) as supervisor:
+                try:
+                    assert supervisor.stdout is not None
+                    address = supervisor.stdout.readline().split()[-1]
+                    with Admin(bootstrap_servers=address) as admin:
+                        if first:
+                            admin.create_topics([NewTopic(TOPIC, 3, 3)])
+                        assert len(admin.describe_cluster().brokers) == 3
+                        assert TOPIC in admin.list_topics()
+                    assert len(children(supervisor.pid)) == 3
+                finally:
+                    supervisor.terminate()
+                    _, said = supervisor.communicate(timeout=SECONDS_MAX)
+            assert supervisor.returncode == 0, said
+            assert said.count("broker stopped") == 3
+        assert four_letters(tree.port, "ruok") == "imok"
+    finally:
+        tree.stop()
 
 
 def children(pid: int) -> list[int]:

@@ -17,6 +17,7 @@ from tests.mirror.flows import SECONDS_MAX, Clusters, append, create, limits, pr
 from tests.mirror.processes import mirror_process
 from tests.mirror.test_kills import QUICK, until_end
 from tests.mirror.test_stops import one_record
+from tests.searches import slow
 
 __all__ = ["in_process"]
 
@@ -33,23 +34,25 @@ def scraped(address: str) -> str:
     return text
 
 
-async def test_it_copies_until_a_signal_ends_it(clusters: Clusters, tmp_path: Path) -> None:
-    await create(clusters.source, "verb", 2)
-    await produce(clusters.source, "verb", [b"x"] * 10)
-    properties = clusters.properties(topics="verb", tasks_max="2")
+@pytest.mark.parametrize("number", [signal.SIGTERM, slow(signal.SIGHUP)])
+async def test_it_copies_until_a_signal_ends_it(clusters: Clusters, tmp_path: Path, number: signal.Signals) -> None:
+    topic = f"until-{number.name}"
+    await create(clusters.source, topic, 2)
+    await produce(clusters.source, topic, [b"x"] * 10)
+    properties = clusters.properties(topics=topic, tasks_max="2")
     async with Admin(bootstrap_servers=clusters.target) as admin:
         with mirror_process(tmp_path, properties, "--metrics-port", "0") as running:
             assert running.started() == "Ottla is mirroring A->B\n"
-            await until_end(admin, "A.verb", 10)
+            await until_end(admin, f"A.{topic}", 10)
             log = running.log.read_text()
             assert 'a property has no effect property=tasks.max why="one process' in log
             address = re.search(r"metrics are served address=(\S+)", log)
             assert address is not None
             text = await asyncio.to_thread(scraped, address[1])
-            labels = 'source="A",target="B",topic="verb",partition="0"'
+            labels = f'source="A",target="B",topic="{topic}",partition="0"'
             assert f"ottla_mirror_stopped{{{labels}}} 0" in text
             assert f"ottla_mirror_records_total{{{labels}}} " in text
-            running.signal(signal.SIGTERM)
+            running.signal(number)
             assert running.wait() == 0
 
 
