@@ -8,8 +8,9 @@ import pytest
 from tests.controller.several import Brokers
 
 from ottla.broker.controller_metrics import register_controller_metrics
-from ottla.controller.interface import ElectionKind, TopicRef
+from ottla.controller.interface import ElectionKind, TopicRef, TopicToCreate
 from ottla.metrics import Registry
+from ottla.model import BrokerId
 
 
 @pytest.fixture
@@ -63,8 +64,28 @@ def test_a_deletion_that_waits_for_a_broker_is_counted_and_a_new_controller_coun
     brokers.settle(brokers.create_all("orders", [(2, 3)] * 5))
     brokers.settle(brokers.die(3))
     brokers.settle(brokers.controller.delete_topics([TopicRef("orders")]))
-    assert readings(brokers)[1]["topicstodeletecount"] == 1
+    first = readings(brokers)[1]
+    assert first["topicstodeletecount"] == first["topicsineligibletodeletecount"] == 1
+    assert first["replicastodeletecount"] == 10
     brokers.settle(brokers.person.delete("/controller"))
     seen = readings(brokers)
     assert sum(each["activecontrollercount"] for each in seen.values()) == 1
     assert sum(each["topicstodeletecount"] for each in seen.values()) == 1
+
+
+def test_what_a_broker_has_not_answered_and_events_that_wait_are_counted(brokers: Brokers) -> None:
+    slow = brokers.all[3]
+    slow.hangs_in = "metadata"
+    asked = TopicToCreate("orders", assignments=((0, (BrokerId(2),)),))
+    brokers.run(brokers.controller.create_topics([asked]))
+    seen = readings(brokers)[1]
+    waiting = {name: value for name, value in seen.items() if "queuesize{" in name}
+    assert waiting['queuesize{broker_id="3"}'] > 0
+    assert waiting['queuesize{broker_id="1"}'] == waiting['queuesize{broker_id="2"}'] == 0
+    assert seen["totalqueuesize"] == sum(waiting.values())
+    assert seen["eventqueuetimems_count"] > 0
+    slow.hangs_in = None
+    slow.go_on()
+    brokers.settle()
+    assert readings(brokers)[1]["totalqueuesize"] == 0
+    assert not any("queuesize{" in name for name in readings(brokers)[2])

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ottla.controller.controller import ClusterController
-from ottla.controller.numbers import ELECTION_BOUNDS_MS
+from ottla.controller.deciding.context import TopicContext
+from ottla.controller.numbers import TIME_BOUNDS_MS, ControllerNumbers, Times
 from ottla.metrics import Registry
 from ottla.metrics.buckets import RecentBuckets, Summary, quantile
 from ottla.model import NO_BROKER
@@ -20,7 +21,8 @@ class ControllerReadings:
     def __init__(self, controller: Callable[[], ClusterController | None], clock: Clock) -> None:
         self._controller = controller
         self._clock = clock
-        self._recent = RecentBuckets(len(ELECTION_BOUNDS_MS) + 1, clock.monotonic_ms())
+        self._elections = RecentBuckets(len(TIME_BOUNDS_MS) + 1, clock.monotonic_ms())
+        self._waits = RecentBuckets(len(TIME_BOUNDS_MS) + 1, clock.monotonic_ms())
 
     def _active(self) -> ClusterController | None:
         controller = self._controller()
@@ -36,6 +38,34 @@ class ControllerReadings:
     def to_delete(self) -> int:
         active = self._active()
         return 0 if active is None else len(active.context.deleting)
+
+    def waiting_for_brokers(self) -> int:
+        """Topics whose deletion waits until brokers are there that have replicas of them."""
+        active = self._active()
+        if active is None:
+            return 0
+        context = active.context
+        return sum(
+            any(broker not in context.brokers for replicas in topic.replicas.values() for broker in replicas)
+            for topic in self._deleting(active)
+        )
+
+    def replicas_to_delete(self) -> int:
+        active = self._active()
+        return 0 if active is None else sum(sum(map(len, one.replicas.values())) for one in self._deleting(active))
+
+    @staticmethod
+    def _deleting(active: ClusterController) -> list[TopicContext]:
+        context = active.context
+        return [context.topics[name] for name in context.deleting if name in context.topics]
+
+    def calls_to_brokers(self) -> list[tuple[tuple[str, ...], float]]:
+        active = self._active()
+        waiting = {} if active is None else active.tenure.announcer.waiting
+        return [((str(broker),), count) for broker, count in sorted(waiting.items())]
+
+    def calls(self) -> float:
+        return sum(count for _, count in self.calls_to_brokers())
 
     def waiting_events(self) -> int:
         active = self._active()
@@ -69,11 +99,17 @@ class ControllerReadings:
         return 0 if controller is None else controller.numbers.unclean_elections
 
     def election_times(self) -> Summary:
+        return self._summary(self._elections, lambda numbers: numbers.elections)
+
+    def event_waits(self) -> Summary:
+        return self._summary(self._waits, lambda numbers: numbers.waits)
+
+    def _summary(self, buckets: RecentBuckets, times_of: Callable[[ControllerNumbers], Times]) -> Summary:
         controller = self._controller()
-        counts = [0] * (len(ELECTION_BOUNDS_MS) + 1) if controller is None else controller.numbers.elections
-        recent = self._recent.since(counts, self._clock.monotonic_ms())
-        quantiles = {name: quantile(ELECTION_BOUNDS_MS, recent, share) for name, share in _QUANTILES.items()}
-        return Summary(quantiles, sum(counts), 0 if controller is None else controller.numbers.elections_ms)
+        times = Times() if controller is None else times_of(controller.numbers)
+        recent = buckets.since(times.counts, self._clock.monotonic_ms())
+        quantiles = {name: quantile(TIME_BOUNDS_MS, recent, share) for name, share in _QUANTILES.items()}
+        return Summary(quantiles, sum(times.counts), times.total_ms)
 
 
 def register_controller_metrics(
@@ -102,6 +138,30 @@ def register_controller_metrics(
         "kafka_controller_controllereventmanager_eventqueuesize",
         "Changes that wait for their turn, on the controller; 0 on others.",
         readings.waiting_events,
+    )
+    gauge(
+        f"{state}topicsineligibletodeletecount",
+        "Topics whose deletion waits for brokers that are not there, on the controller.",
+        readings.waiting_for_brokers,
+    )
+    gauge(
+        f"{state}replicastodeletecount",
+        "Replicas of topics whose deletion has not ended, on the controller.",
+        readings.replicas_to_delete,
+    )
+    registry.summaries(
+        "kafka_controller_controllereventmanager_eventqueuetimems",
+        "Milliseconds that changes wait for their turn; quantiles of the last five minutes.",
+        (),
+        lambda: [((), readings.event_waits())],
+    )
+    channels = "kafka_controller_controllerchannelmanager_"
+    gauge(f"{channels}totalqueuesize", "Calls that brokers have still to answer, on the controller.", readings.calls)
+    registry.gauges(
+        f"{channels}queuesize",
+        "Calls that a broker has still to answer, on the controller.",
+        ("broker_id",),
+        readings.calls_to_brokers,
     )
     registry.gauges(
         f"{stats}uncleanleaderelections_total",

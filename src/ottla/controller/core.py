@@ -167,7 +167,7 @@ class ControllerCore:
             due, more = await self.do(elections(self.context, again, strategy))
             refused |= more
         if written:
-            self.numbers.elected(self.clock.monotonic_ms() - began_ms)
+            self.numbers.elections.took(self.clock.monotonic_ms() - began_ms)
             self._say_what_was_elected(written)
         return ElectionResults(changed, refused)
 

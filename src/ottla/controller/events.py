@@ -22,11 +22,15 @@ class _QueuedEvent(NamedTuple):
     #: In monotonic milliseconds; None waits as long as it takes.
     deadline_ms: int | None
     answer: asyncio.Future[Any]
+    #: When it came.
+    since_ms: int
 
 
 class EventQueue:
-    def __init__(self, now_ms: Callable[[], int]) -> None:
+    def __init__(self, now_ms: Callable[[], int], waited: Callable[[int], None] = lambda milliseconds: None) -> None:
+        """`waited` is called with each event's time until its turn came."""
         self._now_ms = now_ms
+        self._waited = waited
         self._events: deque[_QueuedEvent] = deque()
         self._arrived = asyncio.Event()
         self._consumer: asyncio.Task[None] | None = None
@@ -64,11 +68,12 @@ class EventQueue:
         """As `run`, of an event of the controller's own: there is one of each kind at most, beside those who ask."""
         if self._consumer is None or self._consumer.done():
             raise Refusal(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
-        deadline_ms = None if timeout_ms is None else self._now_ms() + timeout_ms
+        now_ms = self._now_ms()
+        deadline_ms = None if timeout_ms is None else now_ms + timeout_ms
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         # Where nobody waits any more the outcome is not missed.
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._events.append(_QueuedEvent(work, deadline_ms, answer))
+        self._events.append(_QueuedEvent(work, deadline_ms, answer, now_ms))
         self._arrived.set()
         return answer
 
@@ -78,6 +83,7 @@ class EventQueue:
                 self._arrived.clear()
                 await self._arrived.wait()
             event = self._running = self._events.popleft()
+            self._waited(self._now_ms() - event.since_ms)
             try:
                 await self._do(event)
             finally:

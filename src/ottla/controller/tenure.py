@@ -74,7 +74,7 @@ class Tenure:
         self.leaders = LeaderTurns(core, self.answers)
         self.features = FeatureTurns(core)
         self.tree = TreeTurns(core, self.creations, self.deletions, self.answers, self.reassignments)
-        self.events = EventQueue(clock.monotonic_ms)
+        self.events = EventQueue(clock.monotonic_ms, numbers.waits.took)
         self._watcher = TreeWatcher(
             self.brokers,
             self.tree,

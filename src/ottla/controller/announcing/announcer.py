@@ -65,6 +65,11 @@ class Announcer:
         """Each with the epoch of its registration."""
         return {broker: line.epoch for broker, line in self._lines.items()}
 
+    @property
+    def waiting(self) -> Mapping[BrokerId, int]:
+        """How many calls each broker has still to answer."""
+        return {broker: line.queue.waiting for broker, line in self._lines.items()}
+
     def connect(self, broker: BrokerId, epoch: int, receiver: Receiver) -> None:
         """From now on the broker is announced to. It knows nothing yet."""
         assert broker not in self._lines

@@ -92,6 +92,12 @@ class BrokerQueue:
         """Nothing waits, and everything is confirmed."""
         return not (self._calling or self._sweep or self._pending or self._few_new or self._many_new)
 
+    @property
+    def waiting(self) -> int:
+        """Calls that the broker has still to answer, as far as they are known; what waits for a sweep is one."""
+        many = sum(1 for each in self._many_new if each.states)
+        return bool(self._calling) + len(self._parts) + bool(self._pending) + len(self._few_new) + many
+
     # In.
 
     def add(self, order: Order) -> list[LostTrack]:
