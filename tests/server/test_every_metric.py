@@ -41,6 +41,7 @@ PROMISED = {
     "kafka_server_replicamanager_reassigningpartitions",
     "kafka_server_replicamanager_offlinereplicacount",
     "kafka_server_replicamanager_failedisrupdates_total",
+    "kafka_server_replicamanager_produceridcount",
     "kafka_server_sessionexpirelistener_zookeeperdisconnects_total",
     "kafka_server_sessionexpirelistener_zookeeperexpires_total",
     "kafka_server_replicamanager_partitioncount",
@@ -304,3 +305,14 @@ def test_times_are_those_of_the_requests(tmp_path: Path) -> None:
     assert seen[answered("Fetch")] == seen['ottla_request_duration_seconds_count{request="Fetch"}'] == 21
     assert seen['kafka_network_requestmetrics_requests_total{request="Fetch"}'] == 21
     assert seen['ottla_request_duration_seconds_sum{request="Fetch"}'] == seen[spent("Fetch")] / 1000
+
+
+def test_producers_are_counted_in_each_partition(tmp_path: Path) -> None:
+    with measured(tmp_path) as broker, broker.connect() as peer:
+        broker.create_topic("orders", 2)
+        count = "kafka_server_replicamanager_produceridcount"
+        assert broker.scrape()[count] == 0
+        for producer, partition in ((7, 0), (7, 1), (8, 1)):
+            raw = batch(b"a", producer_id=producer, producer_epoch=0, base_sequence=0)
+            assert produce(peer, raw, topic="orders", partition=partition).error_code == ErrorCode.NONE
+        assert broker.scrape()[count] == 3

@@ -45,6 +45,11 @@ class ReplicationReadings:
         for state in chain.from_iterable(topic.partitions for topic in list(self._broker.metadata.topics.values())):
             yield own in state.replicas and own in state.offline_replicas
 
+    def producers(self) -> Iterator[int]:
+        replicas = self._replicas
+        logs = [] if replicas is None else list(replicas.directories.logs.values())
+        return (log.producer_count for log in logs)
+
     def failed_isr_updates(self) -> int:
         replicas = self._replicas
         return 0 if replicas is None else replicas.isr_changes.failures
@@ -73,6 +78,11 @@ def register_replication_metrics(broker: Broker) -> None:
         f"{replicas}offlinereplicacount",
         "Replicas of this broker in log directories that failed.",
         readings.offline,
+    )
+    registry.sum(
+        f"{replicas}produceridcount",
+        "Producers that this broker's replicas remember, a count for each partition that one has written to.",
+        readings.producers,
     )
 
     def counter(name: str, text: str, read: Callable[[], float]) -> None:
