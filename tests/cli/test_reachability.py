@@ -18,6 +18,7 @@ from ottla.cli import connecting, faults
 from ottla.cli.faults import CommandFault
 from ottla.cli.reachability import BrokerWatch
 from ottla.client.settings import AdminSettings, parse_settings
+from ottla.client.sync import Producer
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.metadata import Partition, Topic
 from ottla.model import ErrorCode
@@ -91,6 +92,20 @@ def test_reading_to_an_end_is_given_up(broker: ServedBroker, shared: list[str], 
     assert re.fullmatch(
         rf"ottla: {broker.bootstrap} has been away for \d+ s \(Connection refused\): given up before the end", last
     ), command.said
+
+
+@pytest.mark.parametrize("shared", [[], ["--group", "g"]], ids=["alone", "in a group"])
+def test_reading_to_the_present_end_is_given_up(broker: ServedBroker, shared: list[str]) -> None:
+    """Killed in the middle: the command is held up by whoever reads its output, far from the end."""
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        for delivery in [producer.send("orders", b"x" * 100_000) for _ in range(400)]:
+            delivery.result(60)
+    words = ("consume", "orders", "--from-beginning", "--exit-at-end", "--give-up-ms", "1000", *shared)
+    with watched(broker.bootstrap, *words) as command:
+        assert len(first_line(command)) == 100_000
+        broker.kill()
+        assert command.ends() == faults.UNREACHABLE
+    assert "(Connection refused): given up before the end\n" in command.said
 
 
 def test_silence_of_a_broker_that_is_away_is_no_end(broker: ServedBroker) -> None:
