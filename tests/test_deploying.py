@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 import yaml
-from confluent_kafka.admin import AdminClient
 from tools.server_process import free_port
 
 from ottla.client.sync import Consumer, Producer
 from ottla.config import Config
 from ottla.config.files import parse_properties
+from ottla.protocol.generated.metadata import MetadataRequest, MetadataResponse
+from tests.server.conftest import Peer
 from tests.shell import without_settings
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -71,9 +72,11 @@ def running(command: list[str], environment: Mapping[str, str]) -> Iterator[str]
 
 
 def advertised(bootstrap: str) -> dict[int, str]:
-    """By broker id what a client is told to connect to that asks there."""
-    metadata = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60)
-    return {broker.id: f"{broker.host}:{broker.port}" for broker in metadata.brokers.values()}
+    """By broker id what a client is told to connect to that asks there, and nowhere else: what is told may be the
+    address of somebody's broker on this machine."""
+    with Peer(int(bootstrap.rpartition(":")[2])) as peer:
+        told = peer.ask(MetadataRequest(topics=[]), 9, MetadataResponse)
+    return {broker.node_id: f"{broker.host}:{broker.port}" for broker in told.brokers}
 
 
 def written_and_read(bootstrap: str) -> list[bytes]:
@@ -137,6 +140,29 @@ def test_the_compose_example_serves_both_sides(tmp_path: Path) -> None:
         code = healthy[3].replace("9092", str(outside))
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     assert subprocess.run([sys.executable, "-c", code], check=False, stderr=subprocess.DEVNULL).returncode != 0
+
+
+def test_the_compose_examples_other_service_makes_its_topic(tmp_path: Path) -> None:
+    """Twice: it is started again with the first. The names of that network mean this machine here."""
+    services = compose()["services"]
+    inside, outside = free_port(), free_port()
+    ports = {"29092": inside, "9092": outside}
+    environment = {
+        **image_environment(),
+        **services["ottla"]["environment"],
+        "KAFKA_LOG_DIRS": str(tmp_path / "data"),
+        "KAFKA_ADVERTISED_LISTENERS": f"CONTAINERS://127.0.0.1:{inside},HOST://127.0.0.1:{outside}",
+    }
+    environment["KAFKA_LISTENERS"] = local(environment["KAFKA_LISTENERS"], ports)
+    other = services["topics"]
+    assert other["depends_on"] == {"ottla": {"condition": "service_healthy"}}
+    assert other["image"] == services["ottla"]["image"]
+    program, *words, bootstrap = other["command"]
+    assert (program, bootstrap) == ("ottla", "ottla:29092")
+    with running(yaml.safe_load(instructions("CMD")[0]), environment):
+        for _ in range(2):
+            command = [sys.executable, "-m", "ottla", *words, f"127.0.0.1:{inside}"]
+            assert subprocess.run(command, check=False, capture_output=True, timeout=60).returncode == 0
 
 
 def test_the_compose_example_is_of_one_piece() -> None:
