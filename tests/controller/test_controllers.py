@@ -12,8 +12,8 @@ from tests.coordination.contract import until
 
 from ottla.controller.interface import ElectionKind, IsrChange, Reassignment, TopicRef, TopicToCreate
 from ottla.controller.registration import BrokerIdInUse, register_broker
-from ottla.coordination.errors import ConnectionLoss
-from ottla.coordination.interface import Op, OpResult
+from ottla.coordination.errors import ConnectionLoss, SessionExpired
+from ottla.coordination.interface import Op, OpResult, SessionEvent
 from ottla.coordination.local import LocalSession
 from ottla.coordination.znodes import BrokerRegistration, decode_controller
 from ottla.model import BrokerId, Epoch, ErrorCode, TopicPartition
@@ -229,6 +229,23 @@ def test_a_claim_whose_answer_is_lost_is_made_again(brokers: Brokers) -> None:
 
     brokers.settle(work())
     brokers.settle(brokers.create("orders", 2))
+
+
+def test_a_session_that_ends_while_an_id_is_waited_for_ends_the_wait(brokers: Brokers) -> None:
+    """No watch of it is called any more, and nothing could be registered."""
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        session = await brokers.session()
+        waiting = loop.create_task(register_broker(session, BrokerId(2), BrokerRegistration((ENDPOINT,))))
+        await asyncio.sleep(1)
+        began = loop.time()
+        await brokers.person.store.sessions.end(session.session.id, SessionEvent.EXPIRED)
+        with pytest.raises(SessionExpired):
+            await waiting
+        assert loop.time() - began < 1
+
+    brokers.settle(work())
 
 
 def test_a_registered_id_is_waited_for_as_long_as_its_session_can_last(brokers: Brokers) -> None:

@@ -355,6 +355,33 @@ def test_a_replica_that_has_room_again_is_found_out_through_a_notification(broke
     assert brokers.seen_by(1, "late").offline_replicas == ()
 
 
+def test_a_replica_that_has_room_again_while_another_leader_is_elected_is_back(brokers: Brokers) -> None:
+    """What it answers is of the state that it was given, and it has no role in later ones before it is back."""
+    tp = TopicPartition("late", 0)
+    brokers.settle(brokers.create("late", 2, 3, 1))
+    broker = brokers.all[3]
+    broker.no_room.add(tp)
+    brokers.settle(brokers.person.create(LOG_DIR_EVENT_PREFIX, encode_log_dir_failure(3), sequential=True))
+    assert brokers.state("late") == (2, 1, (2, 1))
+    del broker.roles[tp]
+    broker.no_room.clear()
+    broker.hangs_in = "leader_and_isr"
+
+    async def work() -> None:
+        before = len(broker.calls)
+        await brokers.person.create(LOG_DIR_EVENT_PREFIX, encode_log_dir_failure(3), sequential=True)
+        await until(lambda: "leader_and_isr" in broker.calls[before:])
+        await brokers.die(2)
+        await until(lambda: brokers.state("late")[0] == 1)
+        broker.hangs_in = None
+        broker.go_on()
+
+    brokers.settle(work())
+    assert brokers.state("late") == (1, 2, (1,))
+    assert (broker.roles[tp].leader, broker.roles[tp].leader_epoch) == (1, 2)
+    assert brokers.seen_by(1, "late").offline_replicas == (2,)
+
+
 def test_a_failed_replica_leaves_the_isr_of_another_leader(brokers: Brokers) -> None:
     brokers.settle(brokers.create("orders", 2, 3))
     failed = [TopicPartition("orders", 0)]

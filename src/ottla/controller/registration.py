@@ -13,7 +13,7 @@ from typing import Final
 
 from ottla import logs
 from ottla.coordination.errors import CoordinationError, NodeExists
-from ottla.coordination.interface import Coordination, WatchEvent
+from ottla.coordination.interface import Coordination, SessionEvent, WatchEvent
 from ottla.coordination.znodes import BrokerRegistration, broker_path, encode_broker
 from ottla.model import BrokerId
 
@@ -37,7 +37,7 @@ async def register_broker(
     """Returns the broker's epoch.
 
     An id that is registered is waited for, `wait_ms` at most; None: as long as a session can last. Raises
-    BrokerIdInUse.
+    BrokerIdInUse, and SessionExpired where this session is over meanwhile.
     """
     path = broker_path(broker_id)
     data = encode_broker(registration)
@@ -68,6 +68,10 @@ async def _registered(coordination: Coordination, path: str, data: bytes, wait_m
     def has_changed(_: WatchEvent) -> None:
         changed.set()
 
+    def is_over(event: SessionEvent) -> None:
+        if event is SessionEvent.EXPIRED:
+            changed.set()
+
     stat = await coordination.exists(path, has_changed)
     if stat is None:
         return None
@@ -79,5 +83,6 @@ async def _registered(coordination: Coordination, path: str, data: bytes, wait_m
         path=path,
         seconds_at_most=wait_ms // 1000,
     )
+    coordination.listen(is_over)  # no watch of it is called any more then
     await changed.wait()
     return None

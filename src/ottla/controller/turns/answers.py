@@ -42,8 +42,8 @@ class AnswerTurns:
             await self.replicas_back(answer.broker, back)
 
     def _settle(self, answer: RolesAnswer) -> Steps[tuple[list[TopicPartition], list[TopicPartition]]]:
-        """The leaders among them are known to serve now. Returns those that failed, and those that had and are back;
-        both as far as they are not obsolete."""
+        """The leaders among them are known to serve now. Returns those that failed, as far as that is not obsolete, and
+        those that had and are back."""
         context, makings = self._core.context, self._core.makings
         failed: list[TopicPartition] = []
         back: list[TopicPartition] = []
@@ -53,15 +53,17 @@ class AnswerTurns:
             for state in piece:
                 topic = context.topics.get(state.topic)
                 known = topic.states.get(state.partition) if topic is not None and topic.id == state.topic_id else None
-                if known is None or state.topic in context.deleting or known.state.leader_epoch != state.leader_epoch:
-                    continue  # decided on anew, and announced anew
+                if known is None or state.topic in context.deleting:
+                    continue
                 tp = TopicPartition(state.topic, state.partition)
+                if had_failed and (*tp, answer.broker) in had_failed and tp not in answer.failed:
+                    back.append(tp)  # of whichever state that is: of later ones it has not heard
+                if known.state.leader_epoch != state.leader_epoch:
+                    continue  # decided on anew, and announced anew
                 if tp in answer.failed:
                     if (*tp, answer.broker) not in had_failed:
                         failed.append(tp)
                     continue
-                if had_failed and (*tp, answer.broker) in had_failed:
-                    back.append(tp)
                 if state.leader == answer.broker and (making := makings.of(state.topic, state.partition)) is not None:
                     making.settle(state.topic, state.partition)
             yield
