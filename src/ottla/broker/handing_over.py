@@ -27,7 +27,7 @@ log_event = logs.logger("replication")
 
 #: What is refused meanwhile goes with the next ones: the controller asks about all replicas of this broker each time.
 _GATHERED_S: Final = 0.05
-#: By then another one leads, or nobody can: it was told, or is away.
+#: By then another one leads, or nobody can: the controller has heard of it, or is away.
 _DECIDED_S: Final = 2.0
 #: Where nothing was written here since the last time, the other disks may be as full: leaders would go round and round.
 _AGAIN_MS: Final = 60_000

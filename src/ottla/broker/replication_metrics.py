@@ -48,7 +48,7 @@ class ReplicationReadings:
     def producers(self) -> Iterator[int]:
         replicas = self._replicas
         logs = [] if replicas is None else list(replicas.directories.logs.values())
-        return (log.producer_count for log in logs)
+        return (log.producer_memory.count for log in logs)
 
     def failed_isr_updates(self) -> int:
         replicas = self._replicas

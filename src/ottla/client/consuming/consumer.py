@@ -28,7 +28,6 @@ from ottla.client.arguments import (
     checked_pattern,
     checked_subscription,
     checked_timeout_ms,
-    checked_timestamp,
 )
 from ottla.client.consuming.assignment import AssignedPartition, FetchedBatches
 from ottla.client.consuming.fetcher import Fetcher
@@ -36,6 +35,7 @@ from ottla.client.consuming.group.commits import OnCommitted
 from ottla.client.consuming.group.listener import check_listener
 from ottla.client.consuming.group.member import GroupMember
 from ottla.client.consuming.group.membership import GroupMetadata
+from ottla.client.consuming.offset_questions import OffsetQuestions
 from ottla.client.consuming.reading import RecordReading
 from ottla.client.consuming.resets import Resets
 from ottla.client.errors import (
@@ -47,13 +47,13 @@ from ottla.client.errors import (
     RequestTimedOut,
     WrongConsumerState,
 )
-from ottla.client.records import ConsumerRecord, OffsetAndTimestamp
+from ottla.client.records import ConsumerRecord
 from ottla.client.schemas import SchemaNotLoaded
 from ottla.client.settings import ConsumerSettings, parse_settings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.listed_offset import EARLIEST, LATEST
-from ottla.client.wire.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
+from ottla.client.wire.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from ottla.client.wire.world import ClientPorts, real_world
 from ottla.model import TopicPartition
 
@@ -67,7 +67,7 @@ ARROW_ROWS_MAX: Final = 65_536
 Taken = TypeVar("Taken")
 
 
-class Consumer:
+class Consumer(OffsetQuestions):
     """One client of one event loop, for one task at a time."""
 
     def __init__(
@@ -291,40 +291,6 @@ class Consumer:
     def group_metadata(self) -> GroupMetadata:
         """Who this consumer is in its group now."""
         return self._needs_group("group_metadata").metadata()
-
-    # Offsets of partitions
-
-    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return await self._offsets(dict.fromkeys(checked_partitions(partitions), EARLIEST))
-
-    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Behind the last record; with read_committed behind the last that no open transaction holds back."""
-        return await self._offsets(dict.fromkeys(checked_partitions(partitions), LATEST))
-
-    async def _offsets(self, asked: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        found = await list_offsets(self.cluster, asked, isolation_level=self._isolation)
-        return {tp: one.offset for tp, one in found.items()}
-
-    async def offsets_for_times(
-        self, times: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """For each partition the first record at or after a time in ms; None where there is none as young."""
-        if not isinstance(times, Mapping):
-            raise BadArgument(f"times must be a mapping of partitions to times, not {a_kind_of(times)}")
-        asked = {
-            tp: checked_timestamp(time, f"the time of {tp}")
-            for tp, time in zip(checked_partitions(times), times.values(), strict=True)
-        }
-        found = await list_offsets(self.cluster, asked, isolation_level=self._isolation)
-        return {
-            tp: None if one.offset < 0 else OffsetAndTimestamp(one.offset, one.timestamp, one.leader_epoch)
-            for tp, one in found.items()
-        }
-
-    async def partitions_for(self, topic: str) -> list[TopicPartition]:
-        """A topic's partitions, as `assign` takes them."""
-        found = await self.cluster.topic(topic)
-        return [TopicPartition(topic, one.partition) for one in found.partitions]
 
     # Records
 

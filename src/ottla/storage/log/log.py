@@ -270,12 +270,6 @@ class Log:
         return self.producer_memory.has_any
 
     @property
-    def producer_count(self) -> int:
-        """Those in memory."""
-        loaded = self.producer_memory.loaded
-        return 0 if loaded is None else len(loaded)
-
-    @property
     def snapshots(self) -> Snapshots:
         return self.producer_memory.snapshots
 

@@ -51,9 +51,13 @@ class ProducerMemory:
             self.loaded = states
 
     @property
+    def count(self) -> int:
+        """How many are in memory."""
+        return 0 if self.loaded is None else len(self.loaded)
+
+    @property
     def has_any(self) -> bool:
-        """Whether some are in memory."""
-        return self.loaded is not None and len(self.loaded) > 0
+        return self.count > 0
 
     @property
     def knows_of_none(self) -> bool:
