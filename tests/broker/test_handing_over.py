@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.broker.simulated_cluster import SimulatedCluster, until
 
+from ottla.broker.controller_access import ControllerAccess
 from ottla.model import ErrorCode, TopicPartition
 
 T, ALONE = TopicPartition("t", 0), TopicPartition("alone", 0)
@@ -135,3 +136,31 @@ def test_while_the_tree_is_away_it_leads_on() -> None:
 
     cluster = SimulatedCluster(3)
     run(scenario(), cluster)
+
+
+def test_what_the_controller_did_not_hear_it_hears_with_the_next_append(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a minute later, as where another replica may be as full: none was asked."""
+    report = ControllerAccess.replicas_failed
+    asked: list[int] = []
+
+    async def lost_the_first_time(
+        self: ControllerAccess, broker_id: int, partitions: list[TopicPartition]
+    ) -> ErrorCode:
+        asked.append(broker_id)
+        return ErrorCode.NETWORK_EXCEPTION if len(asked) == 1 else await report(self, broker_id, partitions)
+
+    async def scenario() -> None:
+        first = await begin(cluster)
+        monkeypatch.setattr(ControllerAccess, "replicas_failed", lost_the_first_time)
+        fill(cluster, first)
+        assert await cluster.produce(first, T.topic) is ErrorCode.KAFKA_STORAGE_ERROR
+        await cluster.pause(LONG_S)
+        assert cluster.leader(*T, first) == first
+        assert await cluster.produce(first, T.topic) is ErrorCode.KAFKA_STORAGE_ERROR
+        await until(lambda: cluster.leader(*T, first) not in (first, -1))
+        make_room(cluster, first)
+        await until(lambda: members(cluster, cluster.leader(*T, 1) or 0) == {1, 2, 3})
+
+    cluster = SimulatedCluster(3)
+    run(scenario(), cluster)
+    assert len(asked) == 2

@@ -98,10 +98,11 @@ class HandingOver:
             "the disk is full: other in-sync replicas are to lead", partitions=len(partitions), first=partitions[0]
         )
         now_ms = self._clock.monotonic_ms()
-        self._gave_way |= {tp: (now_ms, replicas.leaders[tp].log.end_offset) for tp in partitions}
+        tried = {tp: (now_ms, replicas.leaders[tp].log.end_offset) for tp in partitions}
         replicas.giving_way.update(partitions)
         try:
             if await self._controller.replicas_failed(self._broker_id, partitions) is ErrorCode.NONE:
+                self._gave_way |= tried
                 await replicas.change_apart(self._stand_aside(partitions))
             await asyncio.sleep(_DECIDED_S)
         finally:
