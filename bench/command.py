@@ -20,6 +20,7 @@ from bench import (
     arrow,
     clients,
     compaction,
+    dumping,
     formats,
     groups,
     lifecycle,
@@ -68,6 +69,7 @@ def every_scenario() -> list[Scenario]:
         *compaction.scenarios(),
         *arrow.scenarios(),
         formats.Formats(),
+        dumping.Dumping(),
     ]
 
 
