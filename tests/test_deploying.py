@@ -204,6 +204,33 @@ def test_the_services_file_is_taken_without_a_warning() -> None:
     assert (config.warnings, config.without_effect) == ((), ())
 
 
+def test_the_pages_commands_install_what_the_unit_starts(tmp_path: Path) -> None:
+    """Those that put files run, below another root; the others name what the unit and the image name."""
+    page = (REPOSITORY / "docs" / "deploying.md").read_text()
+    blocks = [block.splitlines() for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL)]
+    (image,) = (block for block in blocks if block[0].startswith("docker "))
+    (service,) = (block for block in blocks if block[0].startswith("useradd "))
+    for line in service:
+        if line.startswith("install "):
+            words = [f"{tmp_path}{word}" if word.startswith("/") else word for word in shlex.split(line)]
+            subprocess.run(words, cwd=REPOSITORY, check=True)
+    assert (tmp_path / "etc/systemd/system/ottla.service").read_bytes() == (DEPLOY / "ottla.service").read_bytes()
+    assert (tmp_path / "etc/ottla/server.properties").read_bytes() == (DEPLOY / "server.properties").read_bytes()
+    (command,) = unit("ExecStart")
+    started, config = shlex.split(command)[0], shlex.split(command)[-1]
+    assert (tmp_path / config.lstrip("/")).is_file()
+    useradd, venv, *_, systemctl = map(shlex.split, service)
+    assert [useradd[-1]] == unit("User") == unit("StateDirectory")
+    assert useradd[useradd.index("--home-dir") + 1] == f"/var/lib/{useradd[-1]}"
+    assert Path(started) == Path(venv[venv.index("venv") + 1]) / "bin" / "ottla"
+    assert venv[-2:] == ["install", "."]
+    assert systemctl[-1] == "ottla"
+    build, start = map(shlex.split, image)
+    assert build[build.index("-f") + 1] == "deploy/Containerfile"
+    assert build[build.index("-t") + 1] == start[-1]
+    assert start[start.index("-p") + 1] == "127.0.0.1:9092:9092"
+
+
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         assert "[Service]" in (DEPLOY / "ottla.service").read_text()

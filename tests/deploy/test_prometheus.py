@@ -31,6 +31,8 @@ RATE_INTERVAL = "5s"
 SECONDS_MAX = 90.0
 #: Names in expressions that are ours to keep.
 OURS = re.compile(r"\b(?:kafka|ottla|process)_[a-z_]+")
+#: How Grafana asks for what can be chosen: a metric, and one of its labels.
+CHOICE = re.compile(r"label_values\((\w+), (\w+)\)")
 
 
 def program(name: str) -> str:
@@ -48,6 +50,13 @@ def expressions() -> list[str]:
     """Of all panels of the dashboard."""
     board = json.loads(DASHBOARD.read_text())
     return [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
+
+
+def choices() -> list[tuple[str, str]]:
+    """What the dashboard asks to fill its lists: a metric, and the label whose values it wants."""
+    variables = json.loads(DASHBOARD.read_text())["templating"]["list"]
+    asked = [CHOICE.fullmatch(each["query"]["query"]) for each in variables if each["type"] == "query"]
+    return [(found[1], found[2]) for found in asked if found]
 
 
 def rules() -> list[dict[str, Any]]:
@@ -167,6 +176,9 @@ def test_a_real_prometheus_answers_every_query(tmp_path: Path, watch_server: Wat
             for expression in expressions():
                 assert_answered(prometheus, expression)
             assert_answered(prometheus, 'kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.99"}')
+            assert ("ottla_build_info", "job") in choices()
+            for metric, label in choices():
+                assert prometheus.asked(f"label/{label}/values", **{"match[]": metric}) == ["ottla"]
             assert_loaded(prometheus)
             shown = broker.metrics()
             firing = prometheus.numbers('ALERTS{alertstate="firing"}')
