@@ -10,6 +10,7 @@ from tests.storage.log_world import NOW, World, batch, marker, put
 
 from ottla.config import LogConfig
 from ottla.model import ErrorCode
+from ottla.steps import done_at_once
 from ottla.storage.errors import AppendRefused, BadBatch
 from ottla.storage.log.append import AppendResult, Origin
 from ottla.storage.log.batch_walk import walk
@@ -176,6 +177,25 @@ def test_a_cut_reopens_the_transactions_that_it_uncovers() -> None:
     cut_to(log, 1)
     assert unstable(log) == 0
     assert log.aborted_transactions(0, 10) == []
+
+
+@pytest.mark.parametrize("is_read", [True, False], ids=["read before", "not read"])
+def test_what_a_cut_uncovers_is_open_before_its_files_have_followed(*, is_read: bool) -> None:
+    """A reader comes while a worker shortens them: the markers are gone, and so is the snapshot that had them."""
+    world = World()
+    log = world.open()
+    write(log, 1, 0)
+    write(log, 2, 0)
+    end(log, 1, aborts=False)
+    end(log, 2, aborts=True)
+    log.close()
+    log = world.open()
+    if is_read:
+        assert unstable(log) is None
+    seen: list[int | None] = []
+    done_at_once(log.cutting_to(3, ends=lambda: seen.append(log.first_unstable(3))))
+    assert seen == [1]
+    assert log.first_unstable(3) == 1
 
 
 def test_a_reader_is_told_of_the_transactions_in_what_it_reads_and_of_few_others() -> None:

@@ -295,10 +295,8 @@ def load_producers(
     end: int,
     now_ms: int,
 ) -> ProducerStates:
-    """The state of producers in a log that was left clean. Without any snapshot there are none: a stop writes one."""
+    """The state of producers in a log that was left clean, or was cut."""
     producers = ProducerStates(tp)
-    if not snapshots.offsets:
-        return producers
     known = snapshots.restore(producers, end, now_ms)
     replay(producers, segments, max(known, start), end, now_ms)
     return producers

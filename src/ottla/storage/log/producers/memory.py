@@ -21,7 +21,7 @@ from ottla.storage.log.producers.snapshots import PendingSnapshot, Snapshots
 
 
 class ProducerMemory:
-    __slots__ = ("_places", "loaded", "opened_ms", "pending", "snapshots")
+    __slots__ = ("_is_going_back", "_places", "loaded", "opened_ms", "pending", "snapshots")
 
     def __init__(self, places: Places, loaded: ProducerStates | None, snapshots: Snapshots, now_ms: int) -> None:
         self._places = places
@@ -30,6 +30,8 @@ class ProducerMemory:
         self.snapshots = snapshots
         #: For the next flush to write, or for the one that runs. offset <= the log's end, unless it is void
         self.pending: PendingSnapshot | None = None
+        #: Between `cut_at` and `return_to`. Who asks meanwhile has it read from the files, as far as the log goes now.
+        self._is_going_back = False
         #: When the log was opened: producers that are read from it were last heard of then.
         self.opened_ms = now_ms
 
@@ -37,7 +39,9 @@ class ProducerMemory:
     def states(self) -> ProducerStates:
         """Raises StorageFault where they are read for the first time and cannot be."""
         states = self.loaded
-        if states is None:
+        if states is None and self.knows_of_none:
+            states = self.loaded = ProducerStates(self._places.tp)
+        elif states is None:
             places = self._places
             with places.naming_faults():
                 states = self.loaded = load_producers(
@@ -62,7 +66,7 @@ class ProducerMemory:
     @property
     def knows_of_none(self) -> bool:
         """Whether nothing is to be read: a log that had producers was left with a snapshot."""
-        return self.loaded is None and not self.snapshots.offsets
+        return self.loaded is None and not self.snapshots.offsets and not self._is_going_back
 
     def rollback(self) -> None:
         """What was staged has not been written."""
@@ -126,6 +130,7 @@ class ProducerMemory:
         """The log has been cut: the paths of what is to be removed. `return_to` follows. `is_flushing`: a flush has the
         pending snapshot, and is to be done with it first."""
         gone: list[str] = []
+        self.loaded, self._is_going_back = None, True
         if self.pending is not None:
             self.pending.make_void()
             if not is_flushing:
@@ -136,5 +141,5 @@ class ProducerMemory:
 
     def return_to(self, states: ProducerStates, snapshots: Sequence[int]) -> None:
         """The state is what it was where the log ends now; and the snapshots that were sound."""
-        self.loaded = states
+        self.loaded, self._is_going_back = states, False
         self.snapshots.keep_only(snapshots)
