@@ -169,13 +169,16 @@ class Observer:
             self._simulation.trace.say("cluster", f"broker {replica.broker} cuts {log.tp} from {known.end} to {end}")
             known.segment = None
             self.cluster.log_was_cut(replica, end)
-        if known.log is not log or replica.log.end < base or (base == end and end < known.end):
+        was_opened = known.log is not log
+        if was_opened or replica.log.end < base or (base == end and end < known.end):
             known.log, known.segment = log, None
             self.cluster.begin_log(replica, base)
         known.start, known.end = start, end
         if replica.log.end < end:
             batches = list(_new_batches(disk, known, log, replica.log.end))
             self.cluster.log_grew(replica, batches)
+        if was_opened and replica.log.transactions is not None:
+            replica.log.transactions.read_from_files()
 
 
 def _new_batches(disk: MemoryDisk, known: _SeenReplica, log: Log, after: int) -> Iterator[SeenBatch]:

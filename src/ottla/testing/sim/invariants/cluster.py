@@ -210,8 +210,6 @@ class Cluster:
         self.note(replica, Changed.ROLE)
         if life is not replica.life:
             replica.watermark_before = 0
-            if replica.log.transactions is not None:
-                replica.log.transactions.read_from_files()
         replica.leads, replica.follows, replica.epoch, replica.life = leads, not leads, epoch, life
 
     def resign(self, replica: Replica) -> None:
