@@ -138,17 +138,16 @@ class ServerConnection(asyncio.Protocol):
         request.sent_ms = self._now_ms()
         put_xid(request.frame, request.xid)
         self.pending.append(request)
-        self._write(request.frame, request.sent_ms)
+        self._write(request.frame)
 
     def ping(self) -> None:
-        sent_ms = self._now_ms()
-        self.pings_sent_ms.append(sent_ms)
-        self._write(_PING, sent_ms)
+        self.pings_sent_ms.append(self._now_ms())
+        self._write(_PING)
 
-    def _write(self, frame: bytes | bytearray, now_ms: int) -> None:
+    def _write(self, frame: bytes | bytearray) -> None:
         assert self._transport is not None
         if self.awaiting_since_ms is None:
-            self.awaiting_since_ms = now_ms
+            self.awaiting_since_ms = self._now_ms()
         self._transport.write(frame)
 
     # Receiving.
