@@ -10,9 +10,11 @@ from tests.controller.cluster import ENDPOINT
 from tests.controller.several import Brokers
 from tests.coordination.contract import until
 
+from ottla.controller import writing
+from ottla.controller.electing.controllership import compete
 from ottla.controller.interface import ElectionKind, IsrChange, Reassignment, TopicRef, TopicToCreate
 from ottla.controller.registration import BrokerIdInUse, register_broker
-from ottla.coordination.errors import ConnectionLoss, SessionExpired
+from ottla.coordination.errors import ConnectionLoss, MultiFailed, NotAuthorized, SessionExpired
 from ottla.coordination.interface import Op, OpResult, SessionEvent
 from ottla.coordination.local import LocalSession
 from ottla.coordination.znodes import BrokerRegistration, decode_controller
@@ -181,6 +183,39 @@ def test_a_stale_controller_changes_nothing_and_nobody_obeys_it(brokers: Brokers
     assert all("stale" not in broker.cache.topics for broker in brokers.all.values())
 
 
+@pytest.mark.parametrize("wrote", [0, 1])
+def test_a_request_of_which_a_part_is_written_is_not_said_to_be_nobodys(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch, wrote: int
+) -> None:
+    """NOT_CONTROLLER has it asked again, of a controller that has completed it and would call it a repetition."""
+    monkeypatch.setattr(writing, "_OPS_MAX", 9)
+
+    class Ending(LocalSession):
+        """Ends behind so many pieces of a creation that is too large for one multi."""
+
+        pieces = 0
+
+        async def multi(self, ops: list[Op]) -> list[OpResult]:  # type: ignore[override]
+            if len(ops) > 5:
+                if self.pieces == wrote:
+                    await self.expire()
+                    raise SessionExpired("planted")
+                self.pieces += 1
+            return await super().multi(ops)
+
+    brokers.sessions[1].__class__ = Ending
+    placed = tuple((number, (BrokerId(2), BrokerId(3))) for number in range(20))
+
+    async def work() -> None:
+        (made,) = await brokers.controllers[1].create_topics([TopicToCreate("large", assignments=placed)])
+        assert made.error is (ErrorCode.REQUEST_TIMED_OUT if wrote else ErrorCode.NOT_CONTROLLER)
+
+    brokers.settle(work())
+    assert brokers.active_number() != 1
+    # The next one has completed it, or has never heard of it.
+    assert len(brokers.states("large")) == (20 if wrote else 0)
+
+
 def test_one_that_stood_still_does_not_answer_for_the_tree(brokers: Brokers) -> None:
     """Its session is over by its own clock, and nothing has told it yet: what it knows of topics may be old."""
 
@@ -229,6 +264,27 @@ def test_a_claim_whose_answer_is_lost_is_made_again(brokers: Brokers) -> None:
 
     brokers.settle(work())
     brokers.settle(brokers.create("orders", 2))
+
+
+def test_a_claim_that_the_tree_does_not_allow_is_not_made_again_and_again(brokers: Brokers) -> None:
+    class Locked(LocalSession):
+        tries = 0
+
+        async def multi(self, ops: list[Op]) -> list[OpResult]:  # type: ignore[override]
+            self.tries += 1
+            assert self.tries == 1
+            raise MultiFailed(0, NotAuthorized("/controller"))
+
+    async def work() -> None:
+        for number in (1, 2, 3):
+            await brokers.controllers[number].stop()
+        await brokers.person.delete("/controller")
+        session = await brokers.session()
+        session.__class__ = Locked
+        with pytest.raises(NotAuthorized):
+            await compete(session, BrokerId(1), 0, lambda _: None)
+
+    brokers.run(work())
 
 
 def test_a_session_that_ends_while_an_id_is_waited_for_ends_the_wait(brokers: Brokers) -> None:

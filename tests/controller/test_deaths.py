@@ -9,7 +9,7 @@ import pytest
 from tests.controller.several import Brokers, FencedBroker, ids
 from tests.coordination.contract import until
 
-from ottla.controller.interface import ConfigOverrides, ConfigTarget, ConfigTargetType, TopicToCreate
+from ottla.controller.interface import ConfigOverrides, ConfigTarget, ConfigTargetType, TopicRef, TopicToCreate
 from ottla.coordination.interface import Op, OpResult
 from ottla.coordination.local import LocalSession
 from ottla.coordination.notifications import LOG_DIR_EVENT_PREFIX, encode_log_dir_failure
@@ -388,6 +388,29 @@ def test_a_failed_replica_leaves_the_isr_of_another_leader(brokers: Brokers) -> 
     assert brokers.settle(brokers.controller.replicas_failed(ids(3)[0], failed)) is ErrorCode.NONE
     assert brokers.state("orders") == (2, 1, (2,))
     assert brokers.settle(brokers.change_isr("orders", 2, 3)).error is ErrorCode.INELIGIBLE_REPLICA
+
+
+def test_a_replica_that_fails_while_its_topic_is_deleted_revives_nothing(brokers: Brokers) -> None:
+    """A leader elected now would be given a role, and a role takes out the order to delete that waits."""
+    brokers.settle(brokers.create("orders", 1, 3))
+    slow = brokers.all[3]
+    slow.hangs_in = "metadata"
+    slow.calls.clear()
+
+    async def work() -> None:
+        deleting = asyncio.ensure_future(brokers.controller.delete_topics([TopicRef("orders")]))
+        await until(lambda: slow.calls)
+        failed = [TopicPartition("orders", 0)]
+        assert await brokers.controller.replicas_failed(ids(1)[0], failed) is ErrorCode.NONE
+        slow.hangs_in = None
+        slow.go_on()
+        (deleted,) = await deleting
+        assert deleted.error is ErrorCode.NONE
+
+    brokers.settle(work())
+    assert not slow.roles
+    assert not brokers.exists("/brokers/topics/orders")
+    assert not brokers.exists("/admin/delete_topics/orders")
 
 
 def test_one_that_is_slow_or_hangs_holds_up_no_election(brokers: Brokers) -> None:

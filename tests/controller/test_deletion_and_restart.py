@@ -11,6 +11,7 @@ from tests.coordination.contract import until
 from tests.searches import seeds
 
 from ottla.controller import identity
+from ottla.controller.deciding.refusal import Refusal
 from ottla.controller.interface import NewPartitions, TopicRef, TopicToCreate
 from ottla.controller.loading import below
 from ottla.coordination import Create
@@ -69,6 +70,57 @@ def test_deletion_can_be_disabled(cluster: Cluster) -> None:
     (refused,) = cluster.run(cluster.controller.delete_topics([TopicRef("a")]))
     assert refused.error is ErrorCode.TOPIC_DELETION_DISABLED
     assert list(cluster.broker.cache.topics) == ["a"]
+
+
+def test_a_start_takes_marks_away_where_deletion_is_disabled(cluster: Cluster) -> None:
+    """As Kafka's controller does: marks may be of a time when deletion was not disabled, or of a tool's."""
+    cluster.run(cluster.start(delete_topics=False))
+    (made,) = cluster.run(cluster.controller.create_topics([TopicToCreate("a", 2)]))
+    cluster.run(cluster.stop())
+    session = cluster.run(cluster.open())
+    for name in ("a", "none"):
+        cluster.run(session.create(f"/admin/delete_topics/{name}"))
+    cluster.run(session.close())
+    cluster.settle(cluster.start(delete_topics=False))
+    assert cluster.run(cluster.session.children("/admin/delete_topics"))[0] == []
+    assert cluster.run(cluster.session.children("/brokers/topics"))[0] == ["a"]
+    assert cluster.broker.cache.topics["a"].id == made.topic_id
+    assert set(cluster.broker.roles) == {("a", 0), ("a", 1)}
+    assert not cluster.broker.stops
+
+
+def test_a_mark_that_a_reading_of_the_tree_finds_is_taken_away_where_deletion_is_disabled(cluster: Cluster) -> None:
+    cluster.run(cluster.start(delete_topics=False))
+    cluster.run(cluster.controller.create_topics([TopicToCreate("a")]))
+
+    async def work() -> None:
+        # Before the look at marks has its turn, another turn reads the tree anew.
+        cluster.controller.tenure.core.stale = True
+        turn = asyncio.ensure_future(cluster.controller.create_topics([TopicToCreate("b")]))
+        await cluster.session.create("/admin/delete_topics/a")
+        await turn
+
+    cluster.settle(work())
+    assert cluster.run(cluster.session.children("/admin/delete_topics"))[0] == []
+    assert sorted(cluster.broker.cache.topics) == ["a", "b"]
+    assert not cluster.broker.stops
+
+
+def test_a_topic_that_is_taken_back_goes_also_where_deletion_is_disabled(cluster: Cluster) -> None:
+    cluster.run(cluster.start(delete_topics=False))
+    lost = TopicPartition("a", 0)
+    cluster.broker.no_room.add(lost)
+    # Its log lies in a directory that cannot be read: the mark stays.
+    cluster.broker.broken.add(lost)
+    (refused,) = cluster.run(cluster.controller.create_topics([TopicToCreate("a")]))
+    assert refused.error is ErrorCode.KAFKA_STORAGE_ERROR
+    for _ in range(2):
+        cluster.controller.tenure.core.stale = True
+        cluster.settle(cluster.controller.create_topics([TopicToCreate("a")]))
+        assert cluster.run(cluster.session.children("/admin/delete_topics"))[0] == ["a"]
+        assert "a" not in cluster.broker.cache.topics
+        # As where a turn over answers fails: whoever waits is answered, and the tree is read.
+        cluster.controller.tenure._answer_all(Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, ""))
 
 
 def test_a_topic_whose_logs_cannot_be_deleted_is_gone_for_clients_and_its_name_stays_taken(cluster: Cluster) -> None:

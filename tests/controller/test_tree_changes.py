@@ -9,6 +9,8 @@ import pytest
 from tests.controller.several import Brokers, ids
 
 from ottla.controller.interface import ConfigOverrides, ConfigTarget, ConfigTargetType, TopicRef, TopicToCreate
+from ottla.coordination.interface import Stat, Watch
+from ottla.coordination.local import LocalSession
 from ottla.coordination.notifications import CONFIG_CHANGE_PREFIX, decode_config_change, encode_config_change
 from ottla.coordination.znodes import decode_topic, encode_config
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
@@ -220,6 +222,34 @@ def test_a_change_of_overrides_is_said_to_other_brokers_and_forgotten_in_time(br
 
 
 # Watches.
+
+
+@pytest.mark.parametrize("at", ["/admin/delete_topics", "/brokers/topics/orders"], ids=["look", "answers"])
+def test_a_turn_that_was_cancelled_in_its_middle_is_tried_again(at: str) -> None:
+    """Nobody would ask for it again: neither a watch that has called, nor a broker that has answered."""
+
+    class Cancelled(LocalSession):
+        cancelled = 0
+
+        async def children(self, path: str, watch: Watch | None = None) -> tuple[list[str], Stat]:
+            if path == at and not self.cancelled:
+                self.cancelled += 1
+                raise asyncio.CancelledError
+            return await super().children(path, watch)
+
+    # No other turn comes by itself.
+    brokers = Brokers(auto_leader_rebalance=False)
+    brokers.settle(brokers.begin())
+    brokers.settle(brokers.create("orders", 2, 3))
+    session = brokers.sessions[1]
+    session.__class__ = Cancelled
+    assert isinstance(session, Cancelled)
+    brokers.settle(brokers.person.create("/admin/delete_topics/orders"))
+    brokers.settle(asyncio.sleep(10))
+    assert session.cancelled == 1
+    assert not brokers.exists("/brokers/topics/orders")
+    assert not brokers.exists("/admin/delete_topics/orders")
+    brokers.close()
 
 
 def watches(brokers: Brokers) -> int:

@@ -224,6 +224,42 @@ def test_two_processes_cannot_have_one_directory(new_world: NewWorld) -> None:
     run(ports, work)
 
 
+@pytest.mark.parametrize("left", [True, False], ids=["ends-sessions", "opens-its-own"])
+def test_a_start_that_the_disk_fails_lets_the_directory_go(new_world: NewWorld, left: bool) -> None:
+    """What a start writes itself: the end of sessions that an earlier process left, then its own session."""
+    world = new_world(3)
+
+    async def first(ports: MemoryPorts) -> None:
+        session = await opened(ports)
+        await session.create("/a")
+        if not left:
+            await session.close()
+
+    async def second(ports: MemoryPorts) -> None:
+        def fails(_: object) -> None:
+            # The first is that of the journal that the start opens.
+            ports.disk.fail("sync", "*journal.*", errno.EIO, after=1)
+
+        for _ in range(2):
+            with pytest.raises(CoordinationError) as caught:
+                await open_local(
+                    disk=ports.disk,
+                    workers=ports.workers,
+                    clock=ports.clock,
+                    entropy=ports.entropy,
+                    directory=DIRECTORY,
+                    check=fails,
+                )
+            assert not isinstance(caught.value, DirectoryInUse)
+            ports.disk.stop_failing()
+        session = await opened(ports)
+        assert await session.exists("/a") is not None
+        await session.close()
+
+    world.loop.run_until_complete(first(world.machine("m")))
+    world.loop.run_until_complete(second(world.kill("m")))
+
+
 # Crashes.
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import time
@@ -23,6 +24,7 @@ from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.memory.clock import Timeline, VirtualClock
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.ports.real import real_ports
+from ottla.ports.real.round_loop import RoundLoop
 from ottla.protocol.generated.alter_configs import (
     AlterableConfig,
     AlterConfigsRequest,
@@ -293,6 +295,32 @@ def test_an_answer_for_which_there_is_no_room_yet(running: BrokerThread) -> None
         for offset in range(2, 5):
             assert peer.answer(ProduceResponse, 8).responses[0].partition_responses[0].base_offset == offset
         assert produce(peer, batch(b"a"), topic="late").base_offset == 5
+
+
+@pytest.mark.parametrize("pure", ["", "1"])
+def test_an_answer_made_between_two_rounds_leaves_before_that_of_a_lane(
+    make_broker: Make, monkeypatch: pytest.MonkeyPatch, pure: str
+) -> None:
+    """The end of a wait is answered outside of a round; a broker's loop serves the next one before that is sent."""
+    monkeypatch.setenv("OTTLA_PURE", pure)
+    monkeypatch.setattr(asyncio, "new_event_loop", RoundLoop)
+    with make_broker() as running, running.connect() as peer:
+        running.create_topic("order")
+        for _ in range(2):
+            assert produce(peer, batch(b"a"), topic="order").error_code == ErrorCode.NONE
+        port = peer.socket.getsockname()[1]
+        request = peer.frame(produce_request(batch(b"b"), topic="order"), 8)
+
+        def answer_and_send(broker: Broker) -> None:
+            (connection,) = [each for each in broker._server._connections if each.channel.peer_port == port]
+            assert (connection.lane is None) == bool(pure)
+            connection.answer(b"the answer before")
+            peer.send(request)
+
+        running.look(answer_and_send)
+        assert peer.exactly(17) == b"the answer before"
+        assert peer.answer(ProduceResponse, 8).responses[0].partition_responses[0].base_offset == 2
+        assert produce(peer, batch(b"c"), topic="order").base_offset == 3
 
 
 def test_a_client_that_goes_without_its_answer(running: BrokerThread) -> None:

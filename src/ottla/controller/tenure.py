@@ -183,6 +183,10 @@ class Tenure:
             # The callers of these would wait for ever. The next turn reads the tree, and announces it anew.
             self._answer_all(refusal)
             self._try_again_later()
+        except BaseException:
+            # Cancelled in its middle: the answers are taken, and come again when the next turn has announced it anew.
+            self._try_again_later()
+            raise
         finally:
             self.announcer.go_on()
 
@@ -251,13 +255,16 @@ class Tenure:
     async def turn(self, work: Callable[[], Awaitable[T]]) -> T:
         """To be called by the queue. Raises Refusal, and nothing else that is an Exception."""
         self._check_active()
+        is_begun = False
         try:
             if self.core.stale:
                 await self._take_over()
+            self.core.writes.has_written = False
+            is_begun = True
             return await work()
         except CoordinationError as error:
             self.core.stale = True
-            raise self._refusal(error) from error
+            raise self._refusal(error, has_written=is_begun and self.core.writes.has_written) from error
         except Refusal:
             raise
         except Exception as error:
@@ -278,9 +285,12 @@ class Tenure:
         if self.lost is not None:
             raise Refusal(ErrorCode.NOT_CONTROLLER, self.lost)
 
-    def _refusal(self, error: CoordinationError) -> Refusal:
+    def _refusal(self, error: CoordinationError, *, has_written: bool) -> Refusal:
         if isinstance(error, SessionExpired | SessionClosed | ControllerMoved):
             self.resign(str(error))
+            if has_written:
+                # As in `_give_up`: asked again, the next controller would refuse what it has completed itself.
+                return Refusal(ErrorCode.REQUEST_TIMED_OUT, _GOES_ON)
             return Refusal(ErrorCode.NOT_CONTROLLER, self.lost)
         log.warning("a write to the tree failed", fault=str(error))
         # Answers say nothing about this machine: where its files are stands in the log.

@@ -116,8 +116,7 @@ class TreeWatcher:
             if self._add(lambda: self._look(part)):
                 self._due.add(part)
             else:
-                self._missed.add(part)
-                self._try_again_later()
+                self._not_seen_to(part)
 
     async def _look(self, part: str) -> None:
         self._due.discard(part)
@@ -125,8 +124,15 @@ class TreeWatcher:
             await self._run(self._looks[part])
         except Refusal as refusal:
             log.warning("changes in the tree were not seen to", part=part, fault=refusal.message)
-            self._missed.add(part)
-            self._try_again_later()
+            self._not_seen_to(part)
+        except BaseException:
+            # Cancelled in its middle: its watch may not be left, and nothing else would look there again.
+            self._not_seen_to(part)
+            raise
+
+    def _not_seen_to(self, part: str) -> None:
+        self._missed.add(part)
+        self._try_again_later()
 
     async def _look_at_brokers(self) -> None:
         await self._brokers.brokers_changed()

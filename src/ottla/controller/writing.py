@@ -28,6 +28,8 @@ class ControllerWrites:
     def __init__(self, coordination: Coordination, epoch_version: int) -> None:
         self._coordination = coordination
         self._fence = Check(CONTROLLER_EPOCH, epoch_version)
+        #: Whether the tree has taken anything since the turn under way began, which sets it back.
+        self.has_written = False
 
     async def write(self, groups: Sequence[Sequence[Op]]) -> list[CoordinationError | None]:
         """Writes groups of operations, each with its own outcome: None, or why it was not written.
@@ -104,6 +106,8 @@ class ControllerWrites:
                 # Not there at all: somebody has emptied the tree.
                 raise ControllerMoved(f"another controller is active: {failed.error}") from failed
             raise
+        if ops:
+            self.has_written = True
 
 
 async def _all(flying: Iterable[asyncio.Future[None]]) -> None:

@@ -49,7 +49,11 @@ async def open_local(
     """The tree of `directory` with its one session, whose `close` also closes the tree."""
     store = TreeStore(disk, workers, clock, entropy, directory, options)
     await store.open(check)
-    session = await store.sessions.open(SESSION_TIMEOUT_MS, in_this_process=True)
+    try:
+        session = await store.sessions.open(SESSION_TIMEOUT_MS, in_this_process=True)
+    except BaseException:
+        await store.close()
+        raise
     return LocalSession(store, session, owns_store=True)
 
 

@@ -147,7 +147,11 @@ class TreeStore:
         self._tree = loaded.tree
         self.journaling.durable_zxid = self.answered_zxid = loaded.tree.zxid
         self._snapshots.zxid = loaded.report.snapshot_zxid
-        await self.sessions.take(self._tree, keep=self._options.keep_sessions)
+        try:
+            await self.sessions.take(self._tree, keep=self._options.keep_sessions)
+        except BaseException:
+            await self.close()
+            raise
 
     def start_ends(self) -> None:
         """From here on a write that the disk has no room for is refused."""

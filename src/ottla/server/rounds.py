@@ -146,6 +146,7 @@ class Rounds:
                     or connection.busy
                     or connection.unsent
                     or connection.slots
+                    or connection.answers
                 ):
                     if events != READABLE or connection.buffer is None:
                         connection.last_active_ms = now_ms

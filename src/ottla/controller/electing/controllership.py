@@ -37,7 +37,7 @@ async def compete(
     """Becomes the controller where there is none. None: another one is, or something has just changed.
 
     `on_change` is called when it is worth another try, and to the one that became the controller when it is that no
-    more. It may be called for what this call itself has done.
+    more. It may be called for what this call itself has done. Raises CoordinationError.
     """
     stat = await coordination.exists(CONTROLLER, on_change)
     if stat is not None:
@@ -52,6 +52,8 @@ async def compete(
         except MultiFailed as failed:
             if isinstance(failed.error, NodeExists):
                 return None
+            if not isinstance(failed.error, BadVersion | NoNode):
+                raise failed.error from failed
 
 
 async def holds(coordination: Coordination, on_change: Callable[[WatchEvent], None]) -> bool:

@@ -74,6 +74,7 @@ class BrokerTurns:
         context.broker_configs = await load_broker_configs(coordination, on_damage)
         context.group_configs = await load_group_configs(coordination, on_damage)
         await load_topics(coordination, context, self.topic_watch, on_damage, before.topics)
+        await self._deletions.refuse_marks(context)
         core.context = context
         core.stale = False
         bounced = _bounced(core.announcer.brokers, found)

@@ -14,6 +14,7 @@ from itertools import chain
 from ottla.controller.announcing.announcements import StopsAnswer
 from ottla.controller.core import ControllerCore, log
 from ottla.controller.deciding.audience import stop_orders
+from ottla.controller.deciding.context import ClusterContext
 from ottla.controller.deciding.refusal import Refusal
 from ottla.controller.interface import DeletedTopic, TopicRef
 from ottla.controller.loading import below
@@ -143,6 +144,19 @@ class DeletionTurns:
             log.info("found topics that are marked for deletion", count=len(known), first=known[0])
             await self._begin(known)
 
+    async def refuse_marks(self, context: ClusterContext) -> None:
+        """After the tree was read, where deletion is disabled: topics stay, and lose their marks.
+
+        What the controller is taking back itself goes on.
+        """
+        if self._core.settings.delete_topics:
+            return
+        marks = sorted(context.deleting - self._deletions.keys())
+        if marks:
+            log.warning("topics are marked for deletion, which is disabled", count=len(marks), first=marks[0])
+            await self._core.writes.write([[Delete(delete_topic_path(name))] for name in marks])
+            context.deleting.difference_update(marks)
+
     async def _begin(self, names: Sequence[str]) -> Work:
         """Of topics that are marked in the tree."""
         core = self._core
@@ -252,6 +266,9 @@ class DeletionTurns:
     def give_up(self, fault: Refusal) -> None:
         """Answers all that wait: the turn that was to see to them has failed. The marks stay in the tree."""
         deletions, self._deletions = self._deletions, {}
+        if not self._core.settings.delete_topics:
+            # What goes all the same the controller takes back: `refuse_marks` is not to give it back.
+            self._core.undone.update(deletions)
         for deletion in deletions.values():
             deletion.work.end(fault)
 

@@ -148,11 +148,13 @@ class ReplicaTurns:
         return member not in context.shutting_down or member in before
 
     async def replicas_failed(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> None:
-        topics = self._core.context.topics
+        topics, deleting = self._core.context.topics, self._core.context.deleting
         known = [
             tp
             for tp in partitions
-            if tp.topic in topics and broker_id in topics[tp.topic].replicas.get(tp.partition, ())
+            if tp.topic in topics
+            and tp.topic not in deleting
+            and broker_id in topics[tp.topic].replicas.get(tp.partition, ())
         ]
         await self._answers.replicas_failed(broker_id, known)
 

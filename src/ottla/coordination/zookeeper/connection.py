@@ -57,6 +57,7 @@ class KeeperRequest:
     #: So many connections were lost when it was the next to be answered.
     losses: int = 0
     xid: int = 0
+    sent_ms: int = 0
 
 
 class ConnectionOwner(Protocol):
@@ -92,14 +93,18 @@ class ServerConnection(asyncio.Protocol):
         self.writing_paused = False
         #: When the first request was sent of those since which nothing was received; None: nothing is awaited.
         self.awaiting_since_ms: int | None = None
-        #: When the server was last heard of.
-        self.heard_ms = now_ms()
+        #: The server is known to have heard of the session then: when the last of that was sent which it has answered.
+        #: Not when the answer was read: it may have waited in the socket for as long as this process stood still.
+        self.proven_ms = now_ms()
+        #: When the pings were sent that are not answered yet, oldest first.
+        self.pings_sent_ms: deque[int] = deque()
 
     # Its life.
 
     async def shake_hands(self, request: ConnectRequest) -> ConnectAnswer:
         """Raises ConnectionResetError where there is no answer, or none that can be read."""
         assert self._transport is not None
+        self.proven_ms = self._now_ms()
         self._transport.write(encode_connect(request))
         return await self._shaken
 
@@ -130,11 +135,13 @@ class ServerConnection(asyncio.Protocol):
         assert request.frame is not None
         self._xid = 1 if self._xid == _XID_MAX else self._xid + 1
         request.xid = self._xid
+        request.sent_ms = self._now_ms()
         put_xid(request.frame, request.xid)
         self.pending.append(request)
         self._write(request.frame)
 
     def ping(self) -> None:
+        self.pings_sent_ms.append(self._now_ms())
         self._write(_PING)
 
     def _write(self, frame: bytes | bytearray) -> None:
@@ -150,7 +157,6 @@ class ServerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.awaiting_since_ms = None
-        self.heard_ms = self._now_ms()
         self._buffer += data
         try:
             self._take_frames()
@@ -208,7 +214,10 @@ class ServerConnection(asyncio.Protocol):
         header, rest = decode_answer_header(frame)
         if header.xid == NOTIFICATION_XID:
             owner.notified(decode_event(rest))
-        elif header.xid not in (PING_XID, AUTH_XID):
+        elif header.xid == PING_XID:
+            if self.pings_sent_ms:
+                self._prove(self.pings_sent_ms.popleft())
+        elif header.xid != AUTH_XID:
             if not self.pending or self.pending[0].xid != header.xid:
                 due = f"request {self.pending[0].xid}'s" if self.pending else "nobody's"
                 raise JuteFault(f"an answer to request {header.xid}, where {due} was due")
@@ -218,3 +227,9 @@ class ServerConnection(asyncio.Protocol):
             fields = None if header.error else rest if is_late else decode_answer(request.op, rest)
             self.pending.popleft()  # not before its answer was read: what cannot be read has not answered it
             owner.answered(request, KeeperAnswer(header.zxid, header.error, fields))
+            if self.fault is None:  # an answer that the session is over ends the connection
+                self._prove(request.sent_ms)
+
+    def _prove(self, sent_ms: int) -> None:
+        # Pings overtake requests.
+        self.proven_ms = max(self.proven_ms, sent_ms)

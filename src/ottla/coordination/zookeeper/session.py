@@ -72,6 +72,8 @@ QUEUE_MAX: Final = 20_000
 READ_LOSSES_MAX: Final = 5
 #: A ping a fifth of the time-out: a session of 1.5 s is heard of each 300 ms, and survives three that are lost.
 PINGS_A_TIMEOUT: Final = 5
+#: A server that answers requests and no pings is left after twenty time-outs.
+PINGS_UNANSWERED_MAX: Final = 100
 #: Whatever time-out a server says.
 PING_MS_MIN: Final = 10
 #: A server that leaves a request unanswered for half of the time-out is left, so that the other half is enough for
@@ -136,8 +138,8 @@ class KeeperSession:
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._closing: asyncio.Future[KeeperAnswer] | None = None
         self._fault: str | None = None
-        #: When a server was last heard of, on the connections before this one.
-        self._heard_ms = clock.monotonic_ms()
+        #: Of the connections before this one: as `ServerConnection.proven_ms`.
+        self._proven_ms = clock.monotonic_ms()
 
     # Its life.
 
@@ -161,8 +163,8 @@ class KeeperSession:
         doubt what they are."""
         if self._state in (SessionState.EXPIRED, SessionState.CLOSED):
             return False
-        heard_ms = self._heard_ms if self._connection is None else self._connection.heard_ms
-        return self._clock.monotonic_ms() - heard_ms < self.info.timeout_ms
+        proven_ms = self._proven_ms if self._connection is None else self._connection.proven_ms
+        return self._clock.monotonic_ms() - proven_ms < self.info.timeout_ms
 
     def _become(self, state: SessionState) -> None:
         assert (self._state, state) in _NEXT, f"{self._state} becomes {state}"
@@ -337,7 +339,7 @@ class KeeperSession:
         if connection is not self._connection:
             return
         self._connection = None
-        self._heard_ms = connection.heard_ms
+        self._proven_ms = connection.proven_ms
         self._stop_timer()
         self._take_back(connection)
         self._become(SessionState.DISCONNECTED)
@@ -461,6 +463,9 @@ class KeeperSession:
         now_ms, since_ms = self._clock.monotonic_ms(), connection.awaiting_since_ms
         if since_ms is not None and now_ms - since_ms >= self.info.timeout_ms / SILENCE_PARTS:
             connection.end(f"{connection.server} has not answered for {now_ms - since_ms} ms")
+            return
+        if len(connection.pings_sent_ms) >= PINGS_UNANSWERED_MAX:
+            connection.end(f"{connection.server} leaves {PINGS_UNANSWERED_MAX} pings unanswered")
             return
         connection.ping()
         self._start_timer()
