@@ -436,28 +436,38 @@ class PartitionJournal:
 
         Ends early when the role is lost, of which the coordinator hears in another way.
         """
-        leader = self._current()
-        if leader is None:
-            return
-        await read_producers(leader.log, self._journals.workers)
-        leader = self._current()
+        leader = await self._producers_read()
         if leader is None:
             return
         offset, end = leader.log.start_offset, leader.log.end_offset
         while leader is not None and not self._closed:
             # Cleaning and retention may take segments away between two pieces.
-            offset = max(offset, leader.log.start_offset)
+            log = leader.log
+            offset = max(offset, log.start_offset)
             if offset >= end:
                 return
             bytes_max = self._journals.settings().load_bytes_max
-            data = await read_piece(leader.log, offset, end, bytes_max, self._journals.workers)
-            if not data:
+            data = await read_piece(log, offset, end, bytes_max, self._journals.workers)
+            before, leader = leader, self._current()
+            if data is None:
+                if leader is before and offset >= log.start_offset:
+                    raise CorruptLog(self.tp, log.directory, 0, f"the log does not go on at offset {offset}")
+                continue  # it was moved to another directory, or its start has passed the offset
+            if leader is None or not data:
                 return
             size, offset = whole_batches(data, offset)
             if not size:
-                raise CorruptLog(self.tp, leader.log.directory, 0, f"no whole batch is found at offset {offset}")
+                raise CorruptLog(self.tp, log.directory, 0, f"no whole batch is found at offset {offset}")
             yield data if size == len(data) else data[:size]
             leader = self._current()
+
+    async def _producers_read(self) -> Leader | None:
+        """The leader, once its log knows its transactional producers: another one where that log has moved."""
+        read, leader = None, self._current()
+        while leader is not None and leader is not read:
+            await read_producers(leader.log, self._journals.workers)
+            read, leader = leader, self._current()
+        return leader
 
 
 def _batch_bytes_max(log: Log) -> int:
