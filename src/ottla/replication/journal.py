@@ -78,8 +78,9 @@ class PartitionJournal:
         self._leader = leader
         self._owner = owner
         self._closed = False
-        #: Of this round, not staged yet; and how long they may wait.
+        #: Not staged yet: of this round, behind what the last one has left.
         self._gathered: list[JournalWrite] = []
+        #: How long those of this round may wait; 0 where it is to be asked.
         self._deadline_ms = 0
         #: How much they are to encode: the sum of their `work`.
         self._work = 0
@@ -229,8 +230,9 @@ class PartitionJournal:
         written: Written,
         built: BuiltBatch | None = None,
     ) -> None:
-        if not self._gathered:
+        if not self._gathered or not self._deadline_ms or self._waits_for_log:
             self._deadline_ms = self._next_deadline_ms()
+        if not self._gathered:
             self._journals.gathered(self)
         write = JournalWrite(records, size, wall_ms, self._deadline_ms, written, built)
         self._gathered.append(write)
@@ -242,6 +244,7 @@ class PartitionJournal:
         """Makes batches of what was gathered, as few as the topic's largest allows, and of no more records than there
         is room for, but of one write at least. Returns how many records they were.
         """
+        self._deadline_ms = 0
         leader = self._current()
         if leader is not None and leader.changing_over is not None:
             self._wait_for(leader.changing_over)
