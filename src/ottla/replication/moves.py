@@ -38,7 +38,9 @@ log_event = logs.logger("replication")
 _STEP_BYTES: Final = 1024 * 1024
 #: How soon moves that were above their rate look whether they are still.
 _THROTTLED_S: Final = 0.1
-#: How long to wait after a full disk before the copy is tried again.
+#: How soon one whose log rolls looks whether it still does.
+_ROLLING_S: Final = 0.1
+#: How long to wait after a full disk, or while one holds the original back, before the copy is tried again.
 _RETRY_S: Final = 5.0
 #: Flushes of one copy. Behind each there is less to flush, unless appends are faster than the disk: then the
 #: change-over flushes what the last one missed.
@@ -63,6 +65,15 @@ class _UnflushedBytes:
     def is_little(self) -> bool:
         """Whether the change-over may flush it, which the loop waits for."""
         return self.left <= _STEP_BYTES or self.flushes >= _FLUSHES_MAX
+
+
+def _held_up_s(move: FutureLog) -> float:
+    """How long a copy that would change its files waits: while a log rolls, or while its original is held back."""
+    if not move.is_void and not move.is_level:
+        return 0
+    if move.log.is_rolling or move.source.is_rolling:
+        return _ROLLING_S
+    return 0 if move.is_void or move.source.staging.waits_for is None else _RETRY_S
 
 
 class MovesOwner(Protocol):
@@ -186,6 +197,9 @@ class Moves:
         try:
             if not move.is_level and self.quota.is_exceeded:
                 self._schedule(tp, _THROTTLED_S)
+                return
+            if delay_s := _held_up_s(move):
+                self._schedule(tp, delay_s)
                 return
             if move.is_void:
                 self._change(tp, self._starting_over(tp, move))
