@@ -436,3 +436,46 @@ def test_a_level_copy_whose_original_rolls_waits_for_that(monkeypatch: pytest.Mo
         assert world.replicas.directories.directory_of(TP) == target
 
     world.ports.loop.run_until_complete(work())
+
+
+@pytest.mark.parametrize("place", [0, 150], ids=["offset", "value"])
+def test_a_move_that_meets_damage_names_it_and_tries_ever_more_seldom(
+    place: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    world = MovingWorld()
+    source = f"{world.leader.log.directory}/{0:020}.log"
+    byte = world.leader.log.size // 2 + place
+
+    async def work() -> None:
+        world.ports.disk.flip(source, byte)
+        target = world.begin(TP)
+        await asyncio.sleep(3_600)
+        said = [line for line in capfd.readouterr().err.splitlines() if "moving a replica" not in line]
+        assert 3 < len(said) < 20
+        assert all("damaged" in line and "CORRUPT_MESSAGE" in line for line in said)
+        world.append(TP)
+        # Somebody has put the segment back from a backup.
+        world.ports.disk.flip(source, byte)
+        await asyncio.sleep(600)
+        assert world.replicas.directories.directory_of(TP) == target
+
+    world.ports.loop.run_until_complete(work())
+    assert not world.failed
+
+
+def test_a_copy_whose_segment_was_due_when_its_original_was_cut_begins_anew() -> None:
+    """In its change-over: nobody makes that segment yet."""
+    world = MovingWorld()
+
+    async def work() -> None:
+        target = world.begin(TP)
+        await asyncio.sleep(0)
+        move = world.replicas.directories.future(TP)
+        assert move is not None
+        move.log.staging.want_roll(move.log.end_offset)
+        done_at_once(world.leader.log.cutting_to(5))
+        await asyncio.sleep(10)
+        assert world.replicas.directories.directory_of(TP) == target
+        assert world.leader.log.end_offset == 5
+
+    world.ports.loop.run_until_complete(work())
