@@ -76,7 +76,7 @@ class RequestsWorld(RolesWorld):
     def join(self, partition: int = 0, broker_epoch: int = 73) -> None:
         replicas: Replicas = self.replicas
         leader = next(each for tp, each in replicas.leaders.items() if tp.partition == partition)
-        replicas.follower_fetched(leader, THIRD, 0, broker_epoch)
+        replicas.follower_fetched(leader, THIRD, 0, broker_epoch, None, log_start=0)
 
     def members(self, partition: int = 0) -> set[int]:
         return next(set(each.isr.members) for tp, each in self.replicas.leaders.items() if tp.partition == partition)
@@ -86,7 +86,7 @@ def test_a_change_is_asked_for_with_epochs_and_answered() -> None:
     world = RequestsWorld()
 
     async def work() -> None:
-        world.replicas.follower_fetched(world.leader, OTHER, 0, 72)
+        world.replicas.follower_fetched(world.leader, OTHER, 0, 72, None, log_start=0)
         world.join()
         await asyncio.sleep(1)
 

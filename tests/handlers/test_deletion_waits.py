@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.handlers.followers import FIRST, US, PlayedFollower, decide, register
+from tests.handlers.fetch.test_recognised_followers import Follower as RecognisedFollower
+from tests.handlers.fetch.test_recognised_followers import count_recognised
+from tests.handlers.followers import FIRST, US, PlayedFollower, decide, look_at, register
 from tests.handlers.frames import batch, produce
 from tests.handlers.transactional import until
 from tests.server.conftest import BrokerThread, Peer
@@ -77,6 +79,30 @@ def test_the_answer_waits_for_the_followers_log_start(running: BrokerThread, pee
         until_it_waits(running)
         follower.has(2, 3)
     assert answered(peer) == (ErrorCode.NONE, 2)
+
+
+def test_a_log_start_in_a_fetch_that_is_like_the_last_one_counts(
+    running: BrokerThread, peer: Peer, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recognised = count_recognised(monkeypatch)
+    with running.connect() as other:
+        follower = RecognisedFollower(other, running, topic, alike=True)
+
+        def has(log_start: int) -> None:
+            # One that names its partition each time, as where records come.
+            follower.row = ()
+            follower.send(3, EPOCH, EPOCH, 1, follower.epoch, log_start)
+            assert follower.answer()[0] == ErrorCode.NONE
+
+        for _ in range(3):
+            has(0)
+        assert recognised[-1]
+        assert look_at(running, topic).isr.followers[FIRST].log_start == 0
+        ask(peer, topic, 2)
+        until_it_waits(running)
+        has(2)
+        assert recognised[-1]
+        assert answered(peer) == (ErrorCode.NONE, 2)
 
 
 def test_when_the_time_is_up_the_low_watermark_is_answered(running: BrokerThread, peer: Peer, topic: str) -> None:

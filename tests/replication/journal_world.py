@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from ottla.config.log import LogConfig
 from ottla.metadata import PartitionState
 from ottla.model import OFFSETS_TOPIC, BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
-from ottla.ports.memory import memory_ports
+from ottla.ports.memory import MemoryPorts, memory_ports
 from ottla.records.record import decode_batch
 from ottla.replication.journal import PartitionJournal
 from ottla.replication.journals import Journals, JournalSettings
@@ -30,8 +30,10 @@ CONFIG = LogConfig(cleanup_policy=frozenset({"compact"}))
 
 
 class JournalWorld:
-    def __init__(self, config: LogConfig = CONFIG, replicas: tuple[int, ...] = (1,)) -> None:
-        self.ports = memory_ports(seed=5, shuffle=False)
+    def __init__(
+        self, config: LogConfig = CONFIG, replicas: tuple[int, ...] = (1,), ports: MemoryPorts | None = None
+    ) -> None:
+        self.ports = ports or memory_ports(seed=5, shuffle=False)
         self.config = config
         self.settings = JournalSettings(commit_timeout_ms=5000, load_bytes_max=1 << 20, compression=0)
         self.lost: list[TopicPartition] = []
@@ -58,6 +60,11 @@ class JournalWorld:
         self.this_round.join(self.journals)
         self.replicas.open(self, [self])
         self.lead(epoch=0, replicas=replicas)
+
+    def next_life(self) -> JournalWorld:
+        """The same broker behind a clean stop: nothing of its logs is in memory."""
+        self.replicas.directories.close(self.replicas.high_watermarks())
+        return JournalWorld(self.config, ports=self.ports)
 
     # -- as a listener to roles
 

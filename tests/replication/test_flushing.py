@@ -12,6 +12,7 @@ from tests.storage.log_world import batch
 from ottla.config.log import LogConfig
 from ottla.replication.log_files import LogFiles
 from ottla.replication.waiters import Waiters
+from ottla.steps import DiskSteps
 from ottla.storage.log.flush import Flush
 from ottla.storage.log.log import Log
 
@@ -120,3 +121,23 @@ def test_a_flush_that_no_worker_takes_is_due_again(monkeypatch: pytest.MonkeyPat
     assert len(world.replicas.directories.online_paths) == 2
     world.run(world.flush)
     assert log.recovery_point == world.leader.high_watermark == 1
+
+
+def test_a_change_of_folders_waits_for_the_flush_that_was_asked_for_behind_the_running_one() -> None:
+    world = FlushWorld()
+    log = world.leader.log
+    world.append()
+
+    def steps() -> DiskSteps[bool]:
+        yield from world.replicas.files.work_ends([log.tp])
+        return log.durability.is_flushing
+
+    async def work() -> None:
+        world.flush()
+        world.append()
+        world.flush()
+        assert log.durability.is_flushing
+        assert not await world.replicas.change(steps())
+        assert log.recovery_point == 2
+
+    world.ports.loop.run_until_complete(work())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.replication.roles_world import DIRECTORIES, NOW, TP, US, RolesWorld
@@ -14,7 +14,7 @@ from ottla.model import TopicPartition
 from ottla.ports.memory.loop import VirtualLoop
 from ottla.replication import moves
 from ottla.replication.throttles import ReplicationQuota
-from ottla.steps import done_at_once
+from ottla.steps import DiskSteps, done_at_once
 from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.moving import FutureLog
 from ottla.storage.errors import StorageFault
@@ -383,3 +383,99 @@ def test_a_rate_that_is_raised_while_replicas_move_counts_at_once() -> None:
     world.run(world.partitions, each_turn, turns=4_000)
     assert turns[0] > 1_000, "a byte a second took longer"
     assert world.are_moved()
+
+
+def changes_of(world: MovingWorld, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When moves have asked for a change of roles."""
+    asked: list[float] = []
+    plain = world.replicas.change
+
+    def change(steps: DiskSteps[None]) -> Awaitable[None]:
+        asked.append(world.ports.loop.time())
+        if len(asked) > TURNS_MAX:
+            world.ports.loop.stop()  # time stands still while somebody spins
+        return plain(steps)
+
+    monkeypatch.setattr(world.replicas, "change", change)
+    return asked
+
+
+def test_a_level_copy_whose_original_is_held_back_looks_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk of the tree is full, and nothing is appended for as long as that takes."""
+    world = MovingWorld()
+    asked = changes_of(world, monkeypatch)
+
+    async def work() -> None:
+        world.leader.log.staging.hold_back("/tree")
+        target = world.begin(TP)
+        await asyncio.sleep(60)
+        assert len(asked) <= 60
+        world.leader.log.staging.go_on()
+        await asyncio.sleep(10)
+        assert world.replicas.directories.directory_of(TP) == target
+
+    world.ports.loop.run_until_complete(work())
+
+
+def test_a_level_copy_whose_original_rolls_waits_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = MovingWorld()
+    asked = changes_of(world, monkeypatch)
+
+    async def work() -> None:
+        target = world.begin(TP)
+        await asyncio.sleep(0)
+        world.ports.workers.latency_ms = (10_000, 10_000)
+        world.leader.log.staging.want_roll(world.leader.log.end_offset)
+        world.replicas.files.roll(world.leader)
+        await asyncio.sleep(0)
+        world.ports.workers.latency_ms = (10, 10)
+        await asyncio.sleep(9)
+        assert world.leader.log.is_rolling
+        assert len(asked) <= 90
+        await asyncio.sleep(10)
+        assert world.replicas.directories.directory_of(TP) == target
+
+    world.ports.loop.run_until_complete(work())
+
+
+@pytest.mark.parametrize("place", [0, 150], ids=["offset", "value"])
+def test_a_move_that_meets_damage_names_it_and_tries_ever_more_seldom(
+    place: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    world = MovingWorld()
+    source = f"{world.leader.log.directory}/{0:020}.log"
+    byte = world.leader.log.size // 2 + place
+
+    async def work() -> None:
+        world.ports.disk.flip(source, byte)
+        target = world.begin(TP)
+        await asyncio.sleep(3_600)
+        said = [line for line in capfd.readouterr().err.splitlines() if "moving a replica" not in line]
+        assert 3 < len(said) < 20
+        assert all("damaged" in line and "CORRUPT_MESSAGE" in line for line in said)
+        world.append(TP)
+        # Somebody has put the segment back from a backup.
+        world.ports.disk.flip(source, byte)
+        await asyncio.sleep(600)
+        assert world.replicas.directories.directory_of(TP) == target
+
+    world.ports.loop.run_until_complete(work())
+    assert not world.failed
+
+
+def test_a_copy_whose_segment_was_due_when_its_original_was_cut_begins_anew() -> None:
+    """In its change-over: nobody makes that segment yet."""
+    world = MovingWorld()
+
+    async def work() -> None:
+        target = world.begin(TP)
+        await asyncio.sleep(0)
+        move = world.replicas.directories.future(TP)
+        assert move is not None
+        move.log.staging.want_roll(move.log.end_offset)
+        done_at_once(world.leader.log.cutting_to(5))
+        await asyncio.sleep(10)
+        assert world.replicas.directories.directory_of(TP) == target
+        assert world.leader.log.end_offset == 5
+
+    world.ports.loop.run_until_complete(work())

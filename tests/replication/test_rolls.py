@@ -13,18 +13,23 @@ from tests.storage.log_world import batch, read_all
 
 from ottla.config.log import LogConfig
 from ottla.model import ErrorCode
+from ottla.ports.memory.loop import VirtualLoop
 from ottla.replication.rolls import AT_ONCE_MAX
 from ottla.storage.errors import FaultKind, RollDue, StorageFault
+from ottla.storage.log import durability
 from ottla.storage.log.log import Log
 from ottla.storage.log.rolling import Roll
 
 VALUE = bytes(100)
 SMALL = LogConfig(segment_bytes=300)
+INDEXED = LogConfig(segment_bytes=1_000, index_interval_bytes=100)
 LEADER_EPOCH = 3
+#: Many more than a few rolls take.
+TURNS_MAX = 2_000
 
 
-def following() -> RolesWorld:
-    world = RolesWorld(SMALL)
+def following(config: LogConfig = SMALL) -> RolesWorld:
+    world = RolesWorld(config)
     world.role(epoch=9, leader=OTHER, replicas=(US, OTHER))
     return world
 
@@ -181,5 +186,63 @@ def test_nobody_waits_for_a_roll_whose_worker_was_ended(monkeypatch: pytest.Monk
         await asyncio.sleep(0)
         asked[0].cancel()
         await world.replicas.files.rolls_end()
+
+    run(world, work)
+
+
+def turns_of(world: RolesWorld, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When the loop has had a turn."""
+    turns: list[float] = []
+    plain = VirtualLoop._run_once
+
+    def count(loop: VirtualLoop) -> None:
+        turns.append(loop.time())
+        if len(turns) > TURNS_MAX:
+            loop.stop()  # time stands still while somebody spins
+        plain(loop)
+
+    monkeypatch.setattr(VirtualLoop, "_run_once", count)
+    return turns
+
+
+def test_who_waits_for_a_roll_behind_a_flush_takes_no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durability, "UNWRITTEN_ENTRIES_MAX", 1)
+    world = following(INDEXED)
+    log = world.follower.log
+    with pytest.raises(RollDue):
+        world.follower.append(sent(0, count=10), 0)
+    world.ports.workers.latency_ms = (10_000, 10_000)
+    turns = turns_of(world, monkeypatch)
+
+    async def work() -> None:
+        world.replicas.files.flush(log)
+        assert log.durability.writes_indexes
+        world.replicas.files.roll_log(log, lambda _: None)
+        await asyncio.sleep(1)
+        await world.replicas.files.rolls_end()
+        assert not log.is_rolling
+
+    run(world, work)
+    assert turns[-1] - turns[0] >= 20
+    assert len(log.segments) == 2
+
+
+def test_nor_does_who_waits_for_one_that_is_in_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = RolesWorld(SMALL)
+    states = [world.state(1, partition=number) for number in range(2 * AT_ONCE_MAX)]
+    world.replicas.apply(states, lambda _: world.config)
+    world.ports.workers.latency_ms = (10_000, 10_000)
+    turns_of(world, monkeypatch)
+
+    async def work() -> None:
+        for leader in world.replicas.leaders.values():
+            leader.append(batch(VALUE), NOW)
+            leader.log.write_staged()
+            with pytest.raises(RollDue):
+                leader.append(batch(VALUE), NOW)
+            world.replicas.files.roll(leader)
+        await asyncio.sleep(1)
+        await world.replicas.files._rolls.end([leader.log])
+        assert len(leader.log.segments) == 2
 
     run(world, work)

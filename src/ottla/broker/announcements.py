@@ -285,10 +285,10 @@ class BrokerAnnouncements:
     # Settings.
 
     async def learn(self, update: MetadataUpdate) -> None:
-        """Settings, as they stand in the tree."""
+        """Settings, as they stand in the tree, whoever is the controller by the time that it is their turn."""
         async with self._turn:
-            if self._metadata.apply(update):
-                await self._take_settings(update, all_logs=update.whole)
+            self._metadata.apply(replace(update, controller_epoch=self._metadata.controller_epoch))
+            await self._take_settings(update, all_logs=update.whole)
 
     async def _learn(self, topics: Iterable[str]) -> None:
         """The overrides of topics that this broker has not met yet."""

@@ -16,6 +16,7 @@ tree has become another cluster's.
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -23,14 +24,15 @@ from ottla import logs
 from ottla.broker.announcements import BrokerAnnouncements
 from ottla.broker.settings import TreeSettings
 from ottla.broker.tree_features import TreeFeatures
+from ottla.controller.announcing.origin import NotAnnounced
 from ottla.controller.controller import ClusterController
+from ottla.controller.deciding.refusal import Refusal
 from ottla.controller.identity import WrongCluster, cluster_id
 from ottla.controller.interface import Controller
 from ottla.controller.registration import BrokerIdInUse, register_broker
 from ottla.coordination.errors import ConnectionLoss, CoordinationError, NoNode, SessionClosed, SessionExpired
 from ottla.coordination.interface import EventType, SessionEvent, WatchEvent
 from ottla.coordination.providers import BrokersTree
-from ottla.coordination.znode_json import DamagedZnode
 from ottla.coordination.znodes import (
     CONTROLLER,
     BrokerRegistration,
@@ -239,16 +241,20 @@ class Membership:
                     joined = True
                 except (WrongCluster, BrokerIdInUse) as fault:
                     self._give_up(str(fault))
-                except (CoordinationError, OSError) as fault:
+                except (CoordinationError, NotAnnounced, Refusal, OSError) as fault:
                     log_event.warning("a session with the coordination tree is tried again", fault=str(fault))
-                    await asyncio.sleep(pause_s)
-                    pause_s = min(2 * pause_s, _AGAIN_S_MAX)
                 except asyncio.CancelledError as fault:
                     if not is_stray(fault):
                         raise
-                    await asyncio.sleep(pause_s)
+                except Exception as fault:
+                    # Without another session this broker would never be elected, nor hear of a controller again.
+                    error = "".join(traceback.format_exception(fault))
+                    log_event.error("a session could not be begun for a fault of the broker", error=error)
                 if joined and not self._is_over:
                     return
+                if not joined and self.lost is None:
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(2 * pause_s, _AGAIN_S_MAX)
         finally:
             self._rejoining = None
 
@@ -304,16 +310,26 @@ class Membership:
 
     async def _find_controller(self, tree: BrokersTree) -> None:
         """Reads who it is, and again at each change, until the session ends."""
+        changed = asyncio.Event()
+
+        def watch(_: WatchEvent) -> None:
+            changed.set()
+
         try:
             while tree is self._tree and self.lost is None:
-                changed = asyncio.Event()
+                changed.clear()
                 try:
-                    await self._read_controller(tree, lambda _, changed=changed: changed.set())  # type: ignore[misc]
+                    # The same watch each time: one that is left already is not left again.
+                    await self._read_controller(tree, watch)
                     await changed.wait()
                 except (SessionExpired, SessionClosed):
                     return
-                except (CoordinationError, DamagedZnode) as fault:
+                except CoordinationError as fault:
                     log_event.warning_limited("the controller is looked for again", fault=str(fault))
+                    await asyncio.sleep(_AGAIN_S)
+                except Exception as fault:
+                    error = "".join(traceback.format_exception(fault))
+                    log_event.warning_limited("the controller was not found for a fault of the broker", error=error)
                     await asyncio.sleep(_AGAIN_S)
         finally:
             if self._finding is asyncio.current_task():

@@ -1,7 +1,7 @@
 """What a broker reads of the tree again whenever it has changed: one reading at a time, and again after a fault.
 
     a watch ─▶ changed ─▶ reading ──(changed meanwhile)──▶ reading once more
-                             └─(a fault of the tree)─▶ after AGAIN_S
+                             └─(a fault of the tree, or of ours)─▶ after AGAIN_S
 
 Invariant: while there is news and this is open, a reading goes on, or one is to begin, or `hold` keeps it back.
 """
@@ -9,6 +9,7 @@ Invariant: while there is news and this is open, a reading goes on, or one is to
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -73,6 +74,10 @@ class TreeNews:
         except asyncio.CancelledError as fault:
             if not is_stray(fault):
                 raise
+            self._try_again()
+        except Exception as fault:
+            error = "".join(traceback.format_exception(fault))
+            log_event.warning_limited(f"{self._what} could not be read yet for a fault of the broker", error=error)
             self._try_again()
         finally:
             self._task = None

@@ -78,8 +78,9 @@ class PartitionJournal:
         self._leader = leader
         self._owner = owner
         self._closed = False
-        #: Of this round, not staged yet; and how long they may wait.
+        #: Not staged yet: of this round, behind what the last one has left.
         self._gathered: list[JournalWrite] = []
+        #: How long those of this round may wait; 0 where it is to be asked.
         self._deadline_ms = 0
         #: How much they are to encode: the sum of their `work`.
         self._work = 0
@@ -229,8 +230,9 @@ class PartitionJournal:
         written: Written,
         built: BuiltBatch | None = None,
     ) -> None:
-        if not self._gathered:
+        if not self._gathered or not self._deadline_ms or self._waits_for_log:
             self._deadline_ms = self._next_deadline_ms()
+        if not self._gathered:
             self._journals.gathered(self)
         write = JournalWrite(records, size, wall_ms, self._deadline_ms, written, built)
         self._gathered.append(write)
@@ -242,6 +244,7 @@ class PartitionJournal:
         """Makes batches of what was gathered, as few as the topic's largest allows, and of no more records than there
         is room for, but of one write at least. Returns how many records they were.
         """
+        self._deadline_ms = 0
         leader = self._current()
         if leader is not None and leader.changing_over is not None:
             self._wait_for(leader.changing_over)
@@ -436,28 +439,38 @@ class PartitionJournal:
 
         Ends early when the role is lost, of which the coordinator hears in another way.
         """
-        leader = self._current()
-        if leader is None:
-            return
-        await read_producers(leader.log, self._journals.workers)
-        leader = self._current()
+        leader = await self._producers_read()
         if leader is None:
             return
         offset, end = leader.log.start_offset, leader.log.end_offset
         while leader is not None and not self._closed:
             # Cleaning and retention may take segments away between two pieces.
-            offset = max(offset, leader.log.start_offset)
+            log = leader.log
+            offset = max(offset, log.start_offset)
             if offset >= end:
                 return
             bytes_max = self._journals.settings().load_bytes_max
-            data = await read_piece(leader.log, offset, end, bytes_max, self._journals.workers)
-            if not data:
+            data = await read_piece(log, offset, end, bytes_max, self._journals.workers)
+            before, leader = leader, self._current()
+            if data is None:
+                if leader is before and offset >= log.start_offset:
+                    raise CorruptLog(self.tp, log.directory, 0, f"the log does not go on at offset {offset}")
+                continue  # it was moved to another directory, or its start has passed the offset
+            if leader is None or not data:
                 return
             size, offset = whole_batches(data, offset)
             if not size:
-                raise CorruptLog(self.tp, leader.log.directory, 0, f"no whole batch is found at offset {offset}")
+                raise CorruptLog(self.tp, log.directory, 0, f"no whole batch is found at offset {offset}")
             yield data if size == len(data) else data[:size]
             leader = self._current()
+
+    async def _producers_read(self) -> Leader | None:
+        """The leader, once its log knows its transactional producers: another one where that log has moved."""
+        read, leader = None, self._current()
+        while leader is not None and leader is not read:
+            await read_producers(leader.log, self._journals.workers)
+            read, leader = leader, self._current()
+        return leader
 
 
 def _batch_bytes_max(log: Log) -> int:

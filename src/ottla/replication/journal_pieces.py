@@ -6,7 +6,7 @@ from typing import Final
 
 from ottla.ports import Workers
 from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT, header_fields
-from ottla.storage.errors import OffsetOutsideLog, StorageFault
+from ottla.storage.errors import CorruptLog, OffsetOutsideLog, StorageFault
 from ottla.storage.log.cold_reads import missing_place, missing_producers
 from ottla.storage.log.log import Log
 
@@ -17,24 +17,27 @@ _LOCATION: Final = header_fields("base_offset", "length")
 _LAST_DELTA: Final = header_fields("last_offset_delta")
 
 
-async def read_piece(log: Log, offset: int, end: int, bytes_max: int, workers: Workers) -> bytes:
-    """What begins at the offset, not yet cut to whole batches; nothing where the log does not have it any more."""
+async def read_piece(log: Log, offset: int, end: int, bytes_max: int, workers: Workers) -> bytes | None:
+    """What begins at the offset, not yet cut to whole batches. Empty where there is nothing from there to the end,
+    since compaction has removed it; None where this log does not have the offset any more, and another may."""
     while (missing := missing_place(log, offset, end)) is not None:
         await workers.thread(missing.run)
         missing.take()
         if log.is_abandoned:
-            return b""
+            return None
         if missing.fault is not None:
             raise missing.fault
     try:
         found = log.read(offset, min(_PIECE_BYTES_MAX, bytes_max), end)
     except OffsetOutsideLog:
-        return b""  # truncated, or emptied by an administrator: nothing is left to load
+        return None
     if found.file is None:
-        return b""
+        return b"" if end <= log.end_offset else None
     found.file.lease()
     try:
-        return await workers.thread(found.read)
+        if data := await workers.thread(found.read):
+            return data
+        raise CorruptLog(log.tp, log.directory, found.position, f"the file ends before offset {offset}")
     except OSError as error:
         raise StorageFault.of(log.directory, error) from error
     finally:

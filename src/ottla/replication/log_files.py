@@ -228,6 +228,7 @@ class FileWork:
 
     async def wait(self) -> None:
         await self._rolls.end(self._found)
-        running = self._flushing.of(self._found)
-        if running:
+        # What was asked for behind a running flush, or by a roll, begins when that ends.
+        while running := self._flushing.of(self._found):
             await asyncio.wait(running)
+            await self._rolls.end(self._found)

@@ -27,7 +27,7 @@ from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.errors import DirectoryError
 from ottla.storage.directories.moving import FutureLog
 from ottla.storage.directories.removal import FolderRemoval
-from ottla.storage.errors import CorruptLog, OffsetOutsideLog, RollDue, StorageFault
+from ottla.storage.errors import AppendRefused, CorruptLog, OffsetOutsideLog, RollDue, StorageFault
 from ottla.storage.log.cold_reads import ColdReads, Warmth, is_warm
 from ottla.storage.log.flush import Flush
 from ottla.storage.log.log import Log
@@ -38,8 +38,12 @@ log_event = logs.logger("replication")
 _STEP_BYTES: Final = 1024 * 1024
 #: How soon moves that were above their rate look whether they are still.
 _THROTTLED_S: Final = 0.1
-#: How long to wait after a full disk before the copy is tried again.
+#: How soon one whose log rolls looks whether it still does.
+_ROLLING_S: Final = 0.1
+#: How long to wait after a full disk, or while one holds the original back, before the copy is tried again.
 _RETRY_S: Final = 5.0
+#: The longest wait after damage in the original, which somebody has to repair; the first is as after a full disk.
+_DAMAGED_S_MAX: Final = 600.0
 #: Flushes of one copy. Behind each there is less to flush, unless appends are faster than the disk: then the
 #: change-over flushes what the last one missed.
 _FLUSHES_MAX: Final = 10
@@ -48,7 +52,7 @@ _FLUSHES_MAX: Final = 10
 class _UnflushedBytes:
     """How much of a copy no flush has seen, and what workers do for it."""
 
-    __slots__ = ("flushes", "is_running", "is_warmed", "left", "log")
+    __slots__ = ("damaged_s", "flushes", "is_running", "is_warmed", "left", "log")
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -58,11 +62,22 @@ class _UnflushedBytes:
         self.is_running = False
         #: A worker has read the next piece through.
         self.is_warmed = False
+        #: How long to wait when it meets damage the next time.
+        self.damaged_s = _RETRY_S
 
     @property
     def is_little(self) -> bool:
         """Whether the change-over may flush it, which the loop waits for."""
         return self.left <= _STEP_BYTES or self.flushes >= _FLUSHES_MAX
+
+
+def _held_up_s(move: FutureLog) -> float:
+    """How long a level copy waits: while its original rolls, or is held back."""
+    if move.is_void or not move.is_level:
+        return 0
+    if move.source.is_rolling:
+        return _ROLLING_S
+    return 0 if move.source.staging.waits_for is None else _RETRY_S
 
 
 class MovesOwner(Protocol):
@@ -187,6 +202,12 @@ class Moves:
             if not move.is_level and self.quota.is_exceeded:
                 self._schedule(tp, _THROTTLED_S)
                 return
+            if move.log.is_rolling:
+                self._roll(tp, move)
+                return
+            if delay_s := _held_up_s(move):
+                self._schedule(tp, delay_s)
+                return
             if move.is_void:
                 self._change(tp, self._starting_over(tp, move))
                 return
@@ -212,9 +233,12 @@ class Moves:
                 return
             self._change(tp, self._changing_over(tp, move))
         except RollDue:
-            self._roll_log(move.log, lambda fault: self._rolled(tp, fault))
-        except (OffsetOutsideLog, CorruptLog, DirectoryError, StorageFault, OSError) as fault:
+            self._roll(tp, move)
+        except (AppendRefused, OffsetOutsideLog, CorruptLog, DirectoryError, StorageFault, OSError) as fault:
             self._met(tp, fault)
+
+    def _roll(self, tp: TopicPartition, move: FutureLog) -> None:
+        self._roll_log(move.log, lambda fault: self._rolled(tp, fault))
 
     def _change(self, tp: TopicPartition, steps: DiskSteps[None]) -> None:
         changed = asyncio.ensure_future(self._owner.change(steps))
@@ -238,9 +262,13 @@ class Moves:
 
     def _met(self, tp: TopicPartition, fault: Exception) -> None:
         """A move met a fault: of the world, or of ours."""
-        if isinstance(fault, StorageFault):
+        if isinstance(fault, RollDue):
+            self._schedule(tp, 0)
+        elif isinstance(fault, (AppendRefused, CorruptLog)):
+            self._met_damage(tp, fault)
+        elif isinstance(fault, StorageFault):
             self._wait(tp, fault)
-        elif isinstance(fault, (OffsetOutsideLog, CorruptLog, DirectoryError, OSError)):
+        elif isinstance(fault, (OffsetOutsideLog, DirectoryError, OSError)):
             log_event.error("a replica could not be moved", partition=tp, reason=fault)
             self._remove_dropped()
         else:
@@ -334,6 +362,22 @@ class Moves:
     def _wait(self, tp: TopicPartition, fault: StorageFault) -> None:
         log_event.warning_limited("a replica cannot be moved for now", key=str(tp), partition=tp, reason=fault)
         self._schedule(tp, _RETRY_S)
+
+    def _met_damage(self, tp: TopicPartition, fault: AppendRefused | CorruptLog) -> None:
+        """A batch of the original is damaged: its readers meet it as well, and it is not moved until it is repaired."""
+        move, unflushed = self._directories.future(tp), self._unflushed.get(tp)
+        if move is None or unflushed is None:
+            return
+        again_s, unflushed.damaged_s = unflushed.damaged_s, min(2 * unflushed.damaged_s, _DAMAGED_S_MAX)
+        log_event.error(
+            "a replica cannot be moved: its log is damaged",
+            partition=tp,
+            directory=move.source.directory,
+            offset=move.log.end_offset,
+            reason=fault,
+            again_s=again_s,
+        )
+        self._schedule(tp, again_s)
 
     def _failed(self, tp: TopicPartition, fault: Exception) -> None:
         """After a fault of ours."""

@@ -378,9 +378,10 @@ class Replicas:
         leader: Leader,
         replica: int,
         offset: int,
-        broker_epoch: int = -1,
-        beat: Beat | None = None,
-        log_start: int = -1,
+        broker_epoch: int,
+        beat: Beat | None,
+        *,
+        log_start: int,
     ) -> None:
         """A replica asks for an offset, in a read that was in order: it has everything below, from its log's start."""
         now_ms = self._clock.monotonic_ms()

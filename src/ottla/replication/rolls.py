@@ -47,6 +47,8 @@ class Rolls:
         self._ended = ended
         #: Due or being made, and what waits besides the log's leader. By log and not by partition, as flushes are.
         self._waiting: dict[Log, list[Rolled]] = {}
+        #: Those of them that somebody waits for in `end`: done once they are made, or never will be.
+        self._ends: dict[Log, asyncio.Future[None]] = {}
         #: What workers have in hand.
         self._running: dict[Log, asyncio.Future[None]] = {}
         #: Those that are due while workers have enough in hand, in their order.
@@ -71,8 +73,10 @@ class Rolls:
         """Returns when no segment of these logs, or of any, is due or being made."""
         for log in list(self._waiting if some is None else some):
             while log in self._waiting:
-                running = self._running.get(log)
-                await (asyncio.sleep(0) if running is None else asyncio.wait([running]))
+                ended = self._ends.get(log)
+                if ended is None:
+                    ended = self._ends[log] = asyncio.get_running_loop().create_future()
+                await asyncio.wait([ended])
 
     def _look(self) -> None:
         """The next in line begins in the next turn of the loop, if workers have room for it."""
@@ -127,6 +131,7 @@ class Rolls:
         del self._running[log]
         if done.cancelled():
             del self._waiting[log]  # the broker ends, and `end` is not to wait for what nobody makes
+            self._let_go(log)
             return
         fault = done.exception()
         if log.is_abandoned:
@@ -168,9 +173,15 @@ class Rolls:
     def _end(self, log: Log, fault: StorageFault | None) -> None:
         self._look()
         waiting = self._waiting.pop(log)
+        self._let_go(log)
         self._ended(log, fault)
         for then in waiting:
             then(fault)
+
+    def _let_go(self, log: Log) -> None:
+        ended = self._ends.pop(log, None)
+        if ended is not None:
+            ended.set_result(None)
 
 
 def _of_ours(log: Log, fault: Exception) -> StorageFault:

@@ -44,11 +44,13 @@ class Follower:
         self.row: tuple[int, ...] = ()
         self.requests = FetchRequests(NEWEST, "follower", FIRST, -1)
 
-    def send(self, offset: int, leader_epoch: int, last_epoch: int, wait_ms: int, session_epoch: int) -> None:
+    def send(
+        self, offset: int, leader_epoch: int, last_epoch: int, wait_ms: int, session_epoch: int, log_start: int = 0
+    ) -> None:
         self.sent += 1
         if not self.alike:
             self.requests = FetchRequests(NEWEST, f"follower-{self.sent}", FIRST, -1)
-        row = (0, leader_epoch, offset, last_epoch, 0, 1 << 20)
+        row = (0, leader_epoch, offset, last_epoch, log_start, 1 << 20)
         limits = (wait_ms, 1, 1 << 20, self.session, session_epoch)
         if row == self.row and session_epoch != FULL:
             frame = self.requests.nothing_new(*limits)

@@ -57,7 +57,10 @@ class FollowerFetches:
         reader, replicas = memo.reader, self._services.replicas
         if asked is not None:
             partitions.goes_on(watched, asked)
-            replicas.follower_fetched(leader, reader.replica_id, asked.fetch_offset, reader.replica_epoch, session.beat)
+            replicas.follower_fetched(
+                *(leader, reader.replica_id, asked.fetch_offset, reader.replica_epoch, session.beat),
+                log_start=asked.log_start_offset,
+            )
         fetch = memo.fetch
         if there.size >= memo.min_bytes:
             assert records is not None

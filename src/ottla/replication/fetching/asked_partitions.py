@@ -58,6 +58,8 @@ class AskedPartitions:
         key = partition.name(by_id=self._by_id)
         self._by_key[key] = partition
         self.changed[key] = None
+        if partition.state is FetchState.WAITING:
+            heapq.heappush(self._waiting, (partition.due_ms, next(self._order), partition))
 
         def flushed() -> None:
             if self.flushing.pop(partition, False) is not False:
@@ -209,6 +211,8 @@ class AskedPartitions:
             else:
                 self.broke(one, fault)
             self._on_changed[one]()
+            if one.when_cut is not None and one.state is not FetchState.CUTTING:
+                one.when_cut()
 
         one.state = FetchState.CUTTING
         self.touch(one)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.config.live import LiveConfig
@@ -115,16 +116,21 @@ class Fetchers:
         if wanted == self._number_of_fetchers or self._closed:
             return
         self._number_of_fetchers = wanted
-        for tp, fetcher in list(self._of.items()):
-            place = (fetcher.leader, fetcher_number(tp, wanted))
-            if place == (fetcher.leader, fetcher.number):
-                continue
-            partition = fetcher.partitions.by_partition[tp]
-            self.resigned(tp)
-            # Another object: what the former fetcher still hears of the old one is void.
-            moved = FetchedPartition(partition.follower)
-            moved.state = FetchState.OUT if partition.state is FetchState.OUT else FetchState.FETCHING
-            self._add(moved)
+        for tp in list(self._of):
+            self._hand_over(tp)
+
+    def _hand_over(self, tp: TopicPartition) -> None:
+        """To the fetcher that it belongs to by now."""
+        fetcher = self._of.get(tp)
+        if fetcher is None or self._closed or fetcher.number == fetcher_number(tp, self._number_of_fetchers):
+            return
+        partition = fetcher.partitions.by_partition[tp]
+        if partition.state is FetchState.CUTTING:
+            # Who asked for the cut hears of its end.
+            partition.when_cut = partial(self._hand_over, tp)
+            return
+        self.resigned(tp)
+        self._add(partition.anew())
 
     def look(self) -> None:
         """Brokers have registered or gone."""

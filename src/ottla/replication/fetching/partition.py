@@ -14,6 +14,7 @@ One that is FETCHING is asked for unless it is being flushed (`Follower.may_ask`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ class FetchState(Enum):
 
 
 class FetchedPartition:
-    __slots__ = ("due_ms", "failures", "follower", "key", "lag", "state", "tp")
+    __slots__ = ("due_ms", "failures", "follower", "key", "lag", "state", "tp", "when_cut")
 
     def __init__(self, follower: Follower) -> None:
         self.tp: TopicPartition = follower.tp
@@ -50,6 +51,17 @@ class FetchedPartition:
         self.failures = 0
         #: Committed records that are not here yet, as the last answer said; None before one has come.
         self.lag: int | None = None
+        #: Called once it is not CUTTING any more, in the same role.
+        self.when_cut: Callable[[], None] | None = None
+
+    def anew(self) -> FetchedPartition:
+        """For another fetcher: what the former one still hears of this one is void."""
+        other = FetchedPartition(self.follower)
+        if self.state is FetchState.OUT:
+            other.state = FetchState.OUT
+        elif self.state is FetchState.WAITING and not self.follower.log.is_rolling:
+            other.state, other.due_ms, other.failures = FetchState.WAITING, self.due_ms, self.failures
+        return other
 
     @property
     def is_current(self) -> bool:

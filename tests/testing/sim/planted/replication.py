@@ -151,7 +151,8 @@ def counted_before_the_checks(patch: Patch) -> None:
     def of_follower(reader: FetchReader, read: Any, leader: Leader, *, is_new: bool) -> None:
         del is_new
         reader._services.replicas.follower_fetched(
-            leader, reader.replica_id, read.asked.fetch_offset, reader.replica_epoch, reader.beat
+            *(leader, reader.replica_id, read.asked.fetch_offset, reader.replica_epoch, reader.beat),
+            log_start=read.asked.log_start_offset,
         )
 
     patch.setattr(FetchReader, "_of_follower", of_follower)

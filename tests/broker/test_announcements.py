@@ -1,0 +1,50 @@
+"""What a broker is told by others is carried out one after the other, whoever is the controller by then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from tests.replication.roles_world import TP, US, RolesWorld
+
+from ottla.broker.announcements import BrokerAnnouncements
+from ottla.config import Config
+from ottla.config.live import LiveConfig
+from ottla.controller.announcing.origin import Origin
+from ottla.metadata import MetadataCache, MetadataUpdate
+from ottla.model import BrokerId, Epoch, ErrorCode
+
+
+def test_settings_that_waited_behind_another_controllers_announcement_are_learned() -> None:
+    world, metadata = RolesWorld(), MetadataCache()
+    answered = world.ports.loop.create_future()
+
+    async def from_the_tree(_: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        await answered
+        return {TP.topic: {"retention.ms": "1"}}
+
+    async def work() -> None:
+        announced = BrokerAnnouncements(
+            *(US, world.ports.clock, LiveConfig(Config.parse()), metadata, world.replicas),
+            on_settings=lambda _: None,
+            topic_overrides=from_the_tree,
+        )
+        former, later = (Origin(BrokerId(1), Epoch(number)) for number in (5, 6))
+        assert await announced.take_metadata(former, MetadataUpdate(controller_epoch=Epoch(5))) is ErrorCode.NONE
+        roles = asyncio.ensure_future(announced.take_roles(former, [world.state(1)]))
+        await asyncio.sleep(0)
+        cluster = asyncio.ensure_future(announced.take_metadata(later, MetadataUpdate(controller_epoch=Epoch(6))))
+        await asyncio.sleep(0)
+        changed = {TP.topic: {"retention.ms": "2"}}
+        note = MetadataUpdate(controller_epoch=metadata.controller_epoch, topic_configs=changed)
+        learned = asyncio.ensure_future(announced.learn(note))
+        await asyncio.sleep(0)
+        answered.set_result(None)
+        assert await roles == {}
+        assert await cluster is ErrorCode.NONE
+        await learned
+        assert metadata.controller_epoch == 6
+        assert metadata.topic_config(TP.topic) == changed[TP.topic]
+        assert world.leader.log.config.retention_ms == 2
+
+    world.ports.loop.run_until_complete(work())
