@@ -57,6 +57,7 @@ class Flow:
         self._topics: dict[str, int] = {}
         #: Whether the group has said which partitions are this process's.
         self._assigned = False
+        #: How far the copies have come that this process has, as it was last committed.
         self._synced: dict[TopicPartition, int] = {}
         #: Whether the topics are found, and what is called then.
         self.started = False
@@ -203,11 +204,16 @@ class Flow:
         ):
             await asyncio.sleep(0.02)
             waited += 0.02
-        await self._sync(partitions)
-        await self.give_up(partitions)
+        try:
+            await self._sync(partitions)
+        except KafkaError as error:  # the next one looks at the copy, and not at what was committed
+            self._log.warning("the group's offsets were not committed", why=str(error))
+        finally:
+            await self.give_up(partitions)
 
     async def give_up(self, partitions: Sequence[TopicPartition]) -> None:
         for tp in partitions:
+            self._synced.pop(tp, None)
             copy = self.copies.pop(tp, None)
             if copy is not None:
                 self.records_before += copy.records
@@ -226,14 +232,16 @@ class Flow:
         moved = {tp: copy for tp, copy in chosen.items() if copy.copied >= 0 and self._synced.get(tp) != copy.copied}
         if not moved:
             return
-        self._synced |= {tp: copy.copied for tp, copy in moved.items()}
+        places = {tp: copy.copied for tp, copy in moved.items()}
         try:
-            await self.reader.commit({tp: copy.copied for tp, copy in moved.items()})
+            await self.reader.commit(places)
         except CommitFailed as error:  # the partitions are somebody else's by now, or are about to be
             self._log.debug("the group's offsets were not committed", why=str(error))
+            places = {}  # where one of them stays, it is committed by the next call
         for tp, copy in moved.items():
             if copy.last is not None:
                 await self._clients.write_sync(tp, copy.last)
+        self._synced |= {tp: place for tp, place in places.items() if self.copies.get(tp) is moved[tp]}
 
     async def _note(self) -> None:
         for copy in list(self.copies.values()):
