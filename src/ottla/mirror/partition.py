@@ -168,7 +168,7 @@ class PartitionCopy:
                 self.stopped = f"{self.tp} at offset {self._read}: the source has what cannot be read: {error}"
             except KafkaError as error:
                 if error.code in _FINAL:
-                    self.stopped = f"{self.target}: the target refuses what follows {self._read} of {self.tp}: {error}"
+                    self.stopped = f"{self.target}: the target refuses what follows {self.copied} of {self.tp}: {error}"
                 else:
                     await self._pause(error)
         reader.hold(self.tp)
@@ -398,9 +398,9 @@ class PartitionCopy:
         self._on_wire_bytes += len(batch.data)
         self._next = batch.target_end
         placed = self._placed
-        future.add_done_callback(lambda done: self._answered(done, placed))
+        future.add_done_callback(lambda done: self._answered(done, batch, placed))
 
-    def _answered(self, future: asyncio.Future[ProduceResponse], placed: int) -> None:
+    def _answered(self, future: asyncio.Future[ProduceResponse], batch: ReadyBatch, placed: int) -> None:
         if placed != self._placed or future.cancelled():
             return
         error = future.exception()
@@ -413,9 +413,11 @@ class PartitionCopy:
             self._fail(NotLeaderOrFollower(f"the answer says nothing about {self.target}"))
             return
         code = error_code(told.error_code)
-        batch = self._on_wire[0]
         if code is not ErrorCode.NONE:
             self._fail(error_of(told.error_code, told.error_message, about=str(self.target)))
+        elif batch is not self._on_wire[0]:
+            # One leader answers in order. This one may have the batches before it from another that never answered.
+            self._fail(NotLeaderOrFollower(f"{self.target}: a new leader has answered before the one before it"))
         elif told.base_offset > batch.target:
             self._fail(
                 StrangeRecords(
