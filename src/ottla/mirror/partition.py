@@ -132,6 +132,8 @@ class PartitionCopy:
         self._failures = 0
         #: Whether the target sets the times of its records, as the last look at it said.
         self._stamped = False
+        #: Where a copy began that was deleted since, for the next one to begin there as well.
+        self._began_at: int | None = None
         #: Rises with each place, so that answers to what was sent before say nothing.
         self._placed = 0
 
@@ -220,6 +222,9 @@ class PartitionCopy:
         self._journal.recorded = None
         if len(self.pairs) and _differ(self.target_id, target.topic_id):
             log_event.warning("the copy was deleted and is made again, from the beginning", partition=self.target)
+            # Of another topic, or with its first pairs forgotten, it says nothing of where that was.
+            known = not _differ(self.source_id, source.topic_id) and not self.pairs[0].target
+            self._began_at = self.pairs[0].source if known else 0
             self.pairs, self.end = OffsetPairs(), 0
         if len(self.pairs) and _differ(self.source_id, source.topic_id):
             raise LostRecords(
@@ -259,12 +264,13 @@ class PartitionCopy:
                 f"{self.target} ends at {end}, and no pair says that the mirror has written any of that: delete the "
                 "topic, or leave it out by topics.exclude"
             )
-        begin_at = self._world.begin_at
+        begin_at = self._world.begin_at if self._began_at is None else EARLIEST
         listed = await list_offsets(self._world.source, {self.tp: begin_at}, isolation_level=self._world.isolation)
-        source = listed[self.tp].offset
+        source = max(listed[self.tp].offset, self._began_at or 0)
         self.pairs = OffsetPairs([Pair(source, end)])
         self.end = end
         await self._record()
+        self._began_at = None
         return source
 
     async def _compare(self, begin: int, end: int) -> None:
