@@ -115,6 +115,8 @@ class PartitionCopy:
         self.end = 0
         #: The last record that was acknowledged, in the source and in the target.
         self.last: Pair | None = None
+        #: How often in a row the source was asked for the topic, and did not know it.
+        self.unknown = 0
         #: Why the copy does not go on; None while it does.
         self.stopped: str | None = None
         self.records = self.bytes = 0
@@ -209,8 +211,13 @@ class PartitionCopy:
     async def _look_up_ids(self) -> None:
         """The topics of both sides, and whether they are those that the pairs are about."""
         await asyncio.gather(self._world.source.updated(), self._world.target.updated())
-        await self._world.follow(self.tp.topic)
-        source = await self._world.source.topic(self.tp.topic)
+        try:
+            await self._world.follow(self.tp.topic)
+            source = await self._world.source.topic(self.tp.topic)
+        except UnknownTopicOrPartition:
+            self.unknown += 1
+            raise
+        self.unknown = 0
         target = await self._world.target.topic(self.target.topic)
         if self.target.partition >= len(target.partitions):
             self._world.target.request_update()
