@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ottla.client.errors import KafkaError
 from ottla.model import TopicPartition
 
 #: A source that so often in a row did not know a topic, for some seconds and by several brokers, has it no more.
@@ -20,6 +21,10 @@ class StrangeRecords(CopyStopped):
 
 class LostRecords(CopyStopped):
     """Records are gone that were there: the source's, of which the copy has some, or the copy's own."""
+
+
+class Overtaken(KafkaError):
+    """Another process has taken the partition over, and knows what this one has recorded until then."""
 
 
 def deleted(tp: TopicPartition, end: int) -> str:

@@ -195,10 +195,13 @@ class PartitionCopy:
         self._fetched.clear()
         self._fault = None
         await self._look_up_ids()
-        limits = {code: await list_offsets(self._world.target, {self.target: code}) for code in (EARLIEST, LATEST)}
-        begin, end = (limits[code][self.target].offset for code in (EARLIEST, LATEST))
-        if end != self.end:
-            await self._read_again()
+        taken = not self._journal.is_mine
+        if taken:
+            await self._take_over()
+        begin, end = await self._limits_of_target()
+        if end != self.end and not taken:  # another may have gone on with it
+            await self._take_over()
+            begin, end = await self._limits_of_target()
         source = self._source_at(end)
         if source is None:
             source = await self._begin(end)
@@ -240,16 +243,23 @@ class PartitionCopy:
             )
         self.source_id, self.target_id = bytes(source.topic_id), bytes(target.topic_id)
 
-    async def _read_again(self) -> None:
-        """The copy ends elsewhere than is known here: another may have gone on with it, and know of other gaps.
+    async def _take_over(self) -> None:
+        """From here on no other passes a gap that is not among the pairs that were read.
 
-        A pair is recorded before its records are written. So what is recorded now speaks of all below an end that was
-        looked up before.
+        So those say what an end means that is looked up after this. It may be that of another that has claimed the
+        partition since: that is noticed before anything is sent, when the pairs are recorded.
         """
-        self._journal = await self._journal.read_again()
+        await self._journal.claim(nonce=self._world.nonce)
         recorded, self._journal.recorded = self._journal.recorded, None
         if recorded is not None and not _differ(recorded.target_id, self.target_id):
             self.pairs, self.end = recorded.pairs, max(self.end, recorded.reached)
+
+    async def _limits_of_target(self) -> tuple[int, int]:
+        begin, end = [
+            (await list_offsets(self._world.target, {self.target: code}))[self.target].offset
+            for code in (EARLIEST, LATEST)
+        ]
+        return begin, end
 
     def _source_at(self, end: int) -> int | None:
         """The source offset that comes to lie at the target's end; None where nothing was ever copied."""
@@ -363,7 +373,8 @@ class PartitionCopy:
                 if pos > pause_at + TURN_BYTES:
                     pause_at = pos
                     await asyncio.sleep(0)
-            added = sum(self.pairs.add(pair) for pair in preparation.pairs)
+            behind = [*(pair.target for pair in preparation.pairs[1:]), preparation.target]
+            added = sum(map(self.pairs.add, preparation.pairs, behind))
             if added:
                 await self._record()  # before anything goes out that they speak of
             for batch in preparation.batches:
