@@ -248,18 +248,19 @@ class TransactionShard:
         timer, look_at_ms = ("deadline", changed.id), self._look_at(changed.deadline_ms)
         set_for_ms = self.timers.when_ms(timer)
         if set_for_ms is None or set_for_ms > look_at_ms:
-            self.timers.set(timer, look_at_ms, partial(self._check_deadline, changed))
+            self.timers.set(timer, look_at_ms, partial(self._check_deadline, changed.id))
 
     def _look_at(self, deadline_ms: int) -> int:
         """As Kafka, which looks once in an interval: what is overdue then is ended together."""
         interval_ms = self.state.settings().abort_check_interval_ms
         return -(-deadline_ms // interval_ms) * interval_ms
 
-    def _check_deadline(self, changed: TransactionalId, now: Now) -> None:
-        known = changed.committed
-        if known is None or known.status is not _ONGOING or self.state.ids.get(changed.id) is not changed:
+    def _check_deadline(self, transactional_id: str, now: Now) -> None:
+        """By its name: the timer may be of a time before the id was forgotten and came again."""
+        changed = self.state.ids.get(transactional_id)
+        if changed is None or changed.committed is None or changed.committed.status is not _ONGOING:
             return
-        timer, check = ("deadline", changed.id), partial(self._check_deadline, changed)
+        timer, check = ("deadline", transactional_id), partial(self._check_deadline, transactional_id)
         if changed.deadline_ms > now.monotonic_ms:
             self.timers.set(timer, self._look_at(changed.deadline_ms), check)
             return
