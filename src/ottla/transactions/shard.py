@@ -22,7 +22,7 @@ from ottla.coordinators.long_work import Beside
 from ottla.coordinators.timers import Timers
 from ottla.model import TRANSACTION_TOPIC, ErrorCode
 from ottla.protocol.errors import DecodeError, EncodeError
-from ottla.steps import Steps, at_once, pieces
+from ottla.steps import Steps, at_once, pieces, taken
 from ottla.transactions.adding import added, answer_at_once, verified
 from ottla.transactions.asked import (
     EndAsked,
@@ -84,6 +84,8 @@ class TransactionShard:
         self._expiry = Expiry(self.state)
         #: Whether all that the load has found is committed. Before nothing is answered from it.
         self.is_certain = False
+        #: Whose end was decided before the load. None of them changes before it goes on.
+        self._found_ending: list[TransactionalId] = []
         #: Completions that the journal did not take: of this shard, and among `Counts.unwritten`.
         self._unwritten = 0
 
@@ -365,8 +367,12 @@ class TransactionShard:
         """What was found is taken on when it is certain that it is committed."""
         for piece in pieces(list(self.state.ids.values()), _IDS_A_STEP):
             for known in piece:
-                if known.committed is not None and known.committed.status is _ONGOING:
+                if known.committed is None:
+                    continue
+                if known.committed.status is _ONGOING:
                     self._open(known, now, _left_ms(known.committed, now))
+                elif known.committed.status in ENDING:
+                    self._found_ending.append(known)
             yield
         self._expiry.start(now)
         self._ask_whether_certain(now)
@@ -384,13 +390,13 @@ class TransactionShard:
         self._shared.beside(self._go_on())
 
     def _go_on(self) -> Steps[None]:
-        """Ends that were decided before the load go on."""
-        for piece in pieces(list(self.state.ids.values()), _IDS_A_STEP):
+        """Ends that were decided before the load go on, and those alone: one that is decided meanwhile sends its own
+        markers, and a second sending may reach a partition that has the producer's next transaction."""
+        for piece in taken(self._found_ending, _IDS_A_STEP):
             if self.state.is_over:
                 return
             for known in piece:
-                if known.committed is not None and known.committed.status in ENDING and known.written is None:
-                    self._send_markers(known)
+                self._send_markers(known)
             yield
 
     def held(self) -> Mapping[str, int]:
