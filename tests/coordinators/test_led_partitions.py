@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 
 import pytest
 from tests.groups.journal import MemoryJournal
@@ -13,9 +13,10 @@ from ottla.coordinators.caller import Now
 from ottla.coordinators.journal import Journal
 from ottla.coordinators.led_partitions import LedPartitions
 from ottla.coordinators.timers import DUE_AT_ONCE_MAX, Timers
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.memory.clock import Timeline, VirtualClock
 from ottla.steps import Steps
+from ottla.storage.errors import CorruptLog
 
 LOADING, NOT_COORDINATOR = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR
 
@@ -57,6 +58,7 @@ class NumberShard:
         self.deleted += names
 
     def unload(self, error: ErrorCode, now: Now) -> None:
+        assert self.unloaded_with is None
         self.unloaded_with = error
 
 
@@ -124,6 +126,46 @@ def test_a_journal_that_lost_a_write_gives_another_shard() -> None:
         await turns()
         assert house.led.find(3) is house.made[1]
         assert house.made[0].unloaded_with is NOT_COORDINATOR
+
+    run(scene)
+
+
+class BrokenJournal(MemoryJournal):
+    """What it has is read, and then nothing more: the rest is damaged, or hangs."""
+
+    def __init__(self, *, hangs: bool) -> None:
+        super().__init__()
+        self.add((b"one", b"1"))
+        self._hangs = hangs
+
+    async def replay(self) -> AsyncIterator[bytes]:
+        async for chunk in super().replay():
+            yield chunk
+        if self._hangs:
+            await asyncio.get_running_loop().create_future()
+        raise CorruptLog(TopicPartition("numbers", 3), "/data", 0, "a test")
+
+
+def test_what_a_load_in_vain_has_found_is_given_up() -> None:
+    """It is in the counts of its broker, and the next try finds it once more."""
+
+    async def scene(house: House) -> None:
+        house.led.elected(3, BrokenJournal(hangs=False))
+        await turns()
+        assert house.led.find(3) is NOT_COORDINATOR
+        assert [(shard.numbers, shard.unloaded_with) for shard in house.made] == [({b"one": b"1"}, NOT_COORDINATOR)]
+
+    run(scene)
+
+
+def test_what_a_load_has_found_before_the_resignation_is_given_up() -> None:
+    async def scene(house: House) -> None:
+        house.led.elected(3, BrokenJournal(hangs=True))
+        await turns()
+        assert house.made[0].numbers
+        house.led.resigned(3)
+        await turns()
+        assert [shard.unloaded_with for shard in house.made] == [NOT_COORDINATOR]
 
     run(scene)
 

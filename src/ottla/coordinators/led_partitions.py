@@ -160,6 +160,8 @@ class LedPartitions(Generic[S]):
             async with self._load_places:
                 records = await load(led.journal, shard, self._clock)
         except (Exception, asyncio.CancelledError) as fault:
+            # What it has found is in its broker's counts, and the next try finds it once more.
+            shard.unload(ErrorCode.NOT_COORDINATOR, self.now())
             if isinstance(fault, asyncio.CancelledError) and not is_stray(fault):
                 raise
             # Whatever it is, the other partitions' shards go on, and this one's clients are answered at once.
