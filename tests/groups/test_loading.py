@@ -202,3 +202,14 @@ def test_what_a_load_in_vain_has_found_can_be_given_up(world: World) -> None:
     assert dict(shard.held()) == {"groups": 1, "offsets": 1}
     shard.unload(ErrorCode.NOT_COORDINATOR, world.now)
     assert dict(shard.held()) == {"groups": 0, "offsets": 0}
+
+
+def test_what_a_load_has_found_is_shown_when_it_is_committed(world: World) -> None:
+    """A new leader may find what no other replica has, and what is gone with it."""
+    world.commit(5)
+    world.journal.hold_what_is_found()
+    world.restart()
+    answer = world.fetch({TOPIC: [0]})
+    assert not answer.came
+    world.journal.commit()
+    assert answer.value.topics[0].partitions[0].committed_offset == 5
