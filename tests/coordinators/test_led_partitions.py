@@ -57,6 +57,10 @@ class NumberShard:
     def topics_deleted(self, names: Iterable[str], now: Now) -> None:
         self.deleted += names
 
+    @property
+    def unsettled_deletions(self) -> list[str]:
+        return self.deleted
+
     def unload(self, error: ErrorCode, now: Now) -> None:
         assert self.unloaded_with is None
         self.unloaded_with = error
@@ -127,6 +131,26 @@ def test_a_journal_that_lost_a_write_gives_another_shard() -> None:
         assert house.led.find(3) is house.made[1]
         assert house.made[0].unloaded_with is NOT_COORDINATOR
 
+    run(scene)
+
+
+def test_deleted_topics_are_heard_of_once_more_after_a_lost_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(house: House) -> None:
+        house.led.elected(3, journal())
+        await turns()
+        house.led.topics_deleted(["t"])
+        house.led.journal_failed(3)
+        house.led.topics_deleted(["u"])
+        house.led.journal_failed(3)
+        while house.led.find(3) is LOADING:  # noqa: ASYNC110 - nobody says when a load has ended
+            await asyncio.sleep(0.01)
+        assert house.made[-1].deleted == ["t", "u"]
+        assert len(house.made) > 1
+        house.led.elected(3, journal())
+        await turns()
+        assert house.made[-1].deleted == []
+
+    monkeypatch.setattr(led_partitions, "LOST_WRITES_RETRY_S", 0.05)
     run(scene)
 
 

@@ -358,6 +358,10 @@ class GroupShard:
         """Drops what groups have committed in these topics."""
         self._sweeps.topics_deleted(names, now)
 
+    @property
+    def unsettled_deletions(self) -> Iterable[str]:
+        return self._sweeps.unsettled_deletions
+
     def unload(self, error: ErrorCode, now: Now) -> None:
         """Answers all requests that wait. The shard is not used any more, whatever its journal still calls."""
         self.state.is_over = True

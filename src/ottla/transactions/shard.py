@@ -405,6 +405,10 @@ class TransactionShard:
     def topics_deleted(self, names: Iterable[str], now: Now) -> None:
         """The lines of markers find out which partitions are gone."""
 
+    @property
+    def unsettled_deletions(self) -> Iterable[str]:
+        return ()
+
     def unload(self, error: ErrorCode, now: Now) -> None:
         self.state.is_over = True
         self._count_unwritten(-self._unwritten)
