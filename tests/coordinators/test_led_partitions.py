@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 
 import pytest
 from tests.groups.journal import MemoryJournal
@@ -13,9 +13,10 @@ from ottla.coordinators.caller import Now
 from ottla.coordinators.journal import Journal
 from ottla.coordinators.led_partitions import LedPartitions
 from ottla.coordinators.timers import DUE_AT_ONCE_MAX, Timers
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.memory.clock import Timeline, VirtualClock
 from ottla.steps import Steps
+from ottla.storage.errors import CorruptLog
 
 LOADING, NOT_COORDINATOR = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR
 
@@ -56,7 +57,12 @@ class NumberShard:
     def topics_deleted(self, names: Iterable[str], now: Now) -> None:
         self.deleted += names
 
+    @property
+    def unsettled_deletions(self) -> list[str]:
+        return self.deleted
+
     def unload(self, error: ErrorCode, now: Now) -> None:
+        assert self.unloaded_with is None
         self.unloaded_with = error
 
 
@@ -124,6 +130,66 @@ def test_a_journal_that_lost_a_write_gives_another_shard() -> None:
         await turns()
         assert house.led.find(3) is house.made[1]
         assert house.made[0].unloaded_with is NOT_COORDINATOR
+
+    run(scene)
+
+
+def test_deleted_topics_are_heard_of_once_more_after_a_lost_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(house: House) -> None:
+        house.led.elected(3, journal())
+        await turns()
+        house.led.topics_deleted(["t"])
+        house.led.journal_failed(3)
+        house.led.topics_deleted(["u"])
+        house.led.journal_failed(3)
+        while house.led.find(3) is LOADING:  # noqa: ASYNC110 - nobody says when a load has ended
+            await asyncio.sleep(0.01)
+        assert house.made[-1].deleted == ["t", "u"]
+        assert len(house.made) > 1
+        house.led.elected(3, journal())
+        await turns()
+        assert house.made[-1].deleted == []
+
+    monkeypatch.setattr(led_partitions, "LOST_WRITES_RETRY_S", 0.05)
+    run(scene)
+
+
+class BrokenJournal(MemoryJournal):
+    """What it has is read, and then nothing more: the rest is damaged, or hangs."""
+
+    def __init__(self, *, hangs: bool) -> None:
+        super().__init__()
+        self.add((b"one", b"1"))
+        self._hangs = hangs
+
+    async def replay(self) -> AsyncIterator[bytes]:
+        async for chunk in super().replay():
+            yield chunk
+        if self._hangs:
+            await asyncio.get_running_loop().create_future()
+        raise CorruptLog(TopicPartition("numbers", 3), "/data", 0, "a test")
+
+
+def test_what_a_load_in_vain_has_found_is_given_up() -> None:
+    """It is in the counts of its broker, and the next try finds it once more."""
+
+    async def scene(house: House) -> None:
+        house.led.elected(3, BrokenJournal(hangs=False))
+        await turns()
+        assert house.led.find(3) is NOT_COORDINATOR
+        assert [(shard.numbers, shard.unloaded_with) for shard in house.made] == [({b"one": b"1"}, NOT_COORDINATOR)]
+
+    run(scene)
+
+
+def test_what_a_load_has_found_before_the_resignation_is_given_up() -> None:
+    async def scene(house: House) -> None:
+        house.led.elected(3, BrokenJournal(hangs=True))
+        await turns()
+        assert house.made[0].numbers
+        house.led.resigned(3)
+        await turns()
+        assert [shard.unloaded_with for shard in house.made] == [NOT_COORDINATOR]
 
     run(scene)
 

@@ -55,16 +55,13 @@ class MemoryJournal:
         return ErrorCode.NONE
 
     def when_settled(self, call: Callable[[ErrorCode], None]) -> None:
-        if self._waiting or self._doubtful:
+        if self._waiting or self._doubtful or self._found_held:
             self._waiting.append((len(self.batches) - 1, call))
         else:
             call(ErrorCode.NONE)
 
     def when_found_committed(self, call: Callable[[ErrorCode], None]) -> None:
-        if self._found_held:
-            self._waiting.append((len(self.batches) - 1, call))
-        else:
-            self.when_settled(call)
+        self.when_settled(call)
 
     async def replay(self) -> AsyncIterator[bytes]:
         for start in range(0, len(self.batches), _BATCHES_A_CHUNK):

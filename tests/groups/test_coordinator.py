@@ -406,6 +406,28 @@ def test_deleted_topics_take_their_offsets_along() -> None:
     run(scene)
 
 
+def test_a_lost_write_loses_no_deletion() -> None:
+    async def scene(house: House) -> None:
+        journal = MemoryJournal()
+        await house.elect(journal)
+        house.create_topic(TOPIC, 1)
+        house.commit(5)
+        journal.held = True
+        house.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), topics_deleted=(TOPIC,)))
+        journal.lose()
+        house.coordinator.led.journal_failed(house.coordinator.partition_for(GROUP))
+        journal.held = False
+        await turns()
+        assert house.committed() == -1
+        house.create_topic(TOPIC, 1)
+        house.commit(6)
+        house.coordinator.led.journal_failed(house.coordinator.partition_for(GROUP))
+        await asyncio.sleep(2)
+        assert house.committed() == 6
+
+    run(scene)
+
+
 def test_numbers_for_metrics() -> None:
     async def scene(house: House) -> None:
         await house.elect(MemoryJournal())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
+from tests.groups.journal import MemoryJournal
 from tests.groups.world import GROUP, SESSION_MS, TOPIC, TestClock, World, commit_error
 
 from ottla import logs
@@ -181,3 +183,33 @@ def test_others_have_their_turn(world: World) -> None:
 
     asyncio.run(main())
     assert turns >= 5_000 // WORK_AT_ONCE_MAX
+
+
+class DamagedJournal(MemoryJournal):
+    async def replay(self) -> AsyncIterator[bytes]:
+        async for chunk in super().replay():
+            yield chunk
+        raise OSError("the rest cannot be read")
+
+
+def test_what_a_load_in_vain_has_found_can_be_given_up(world: World) -> None:
+    generation, (first, _) = world.stable(2)
+    world.commit(5, member_id=first, generation=generation)
+    journal, shard = DamagedJournal(), world._new_shard()
+    journal.batches = world.journal.batches
+    with pytest.raises(OSError, match="the rest"):
+        asyncio.run(load(journal, shard, TestClock(world)))
+    assert dict(shard.held()) == {"groups": 1, "offsets": 1}
+    shard.unload(ErrorCode.NOT_COORDINATOR, world.now)
+    assert dict(shard.held()) == {"groups": 0, "offsets": 0}
+
+
+def test_what_a_load_has_found_is_shown_when_it_is_committed(world: World) -> None:
+    """A new leader may find what no other replica has, and what is gone with it."""
+    world.commit(5)
+    world.journal.hold_what_is_found()
+    world.restart()
+    answer = world.fetch({TOPIC: [0]})
+    assert not answer.came
+    world.journal.commit()
+    assert answer.value.topics[0].partitions[0].committed_offset == 5

@@ -6,14 +6,15 @@ import pytest
 from tests.groups.world import DAY_MS, GROUP, TOPIC, Answer, World, commit_error, subscription
 
 from ottla.groups.offsets.sweeping import STEPS_AT_ONCE_MAX
-from ottla.model import ErrorCode
+from ottla.metadata.updates import MetadataUpdate, PartitionState
+from ottla.model import BrokerId, Epoch, ErrorCode, TopicId
 from ottla.protocol.generated.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
 )
-from ottla.protocol.hot.offset_records import offset_key
+from ottla.protocol.hot.offset_records import offset_key, offset_value
 from ottla.steps import at_once
 
 CHECK_MS = 600_000
@@ -117,6 +118,78 @@ def test_of_deleted_topics_that_cannot_be_written_go_later(world: World) -> None
     assert world.shard.state.offsets.count == 0
     world.restart()
     assert world.committed(group="group-7") == -1
+
+
+def test_not_of_a_new_topic_of_that_name(world: World) -> None:
+    world.commit(1)
+    world.commit(2, partition=1)
+    world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.shard.topics_deleted([TOPIC], world.now)
+    world.journal.refusal = None
+    world.commit(7)
+    world.advance(1_000)
+    assert (world.committed(0), world.committed(1)) == (7, -1)
+    # Which may be deleted as well.
+    world.shard.topics_deleted([TOPIC], world.now)
+    assert world.committed() == -1
+
+
+def test_not_of_a_new_topics_transaction(world: World) -> None:
+    world.commit(1)
+    world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.shard.topics_deleted([TOPIC], world.now)
+    world.journal.refusal = None
+    offsets = world.shard.state.offsets
+    offsets.put_pending(9, GROUP, TOPIC, 1, offset_value(8, -1, "", 1, -1, bytes(16)))
+    world.advance(1_000)
+    world.shard.end_transaction(9, committed=True)
+    assert (world.committed(0), world.committed(1)) == (-1, 8)
+
+
+def test_a_topic_that_is_deleted_once_more_before_all_of_the_first_are_gone(world: World) -> None:
+    world.commit(1)
+    world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.shard.topics_deleted([TOPIC], world.now)
+    world.journal.refusal = None
+    world.commit(7)
+    world.shard.topics_deleted([TOPIC], world.now)
+    world.commit(9, partition=1)
+    world.advance(10_000)
+    assert (world.committed(0), world.committed(1)) == (-1, 9)
+
+
+def test_a_topics_id_tells_its_offsets_from_those_of_the_deleted_one(world: World) -> None:
+    """As after a load, which has both and nothing else to tell them by."""
+    old_id, new_id = TopicId(b"o" * 16), TopicId(b"n" * 16)
+    world.commit(1, topic_id=old_id, version=10)
+    world.commit(2, partition=1, topic_id=new_id, version=10)
+    world.commit(3, partition=2)
+    state = PartitionState(
+        topic=TOPIC,
+        partition=0,
+        topic_id=new_id,
+        controller_epoch=Epoch(1),
+        leader=BrokerId(1),
+        leader_epoch=Epoch(1),
+        isr=(BrokerId(1),),
+        replicas=(BrokerId(1),),
+        partition_epoch=0,
+    )
+    assert world.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), partitions=[state]))
+    world.shard.topics_deleted([TOPIC], world.now)
+    assert [world.committed(number) for number in range(3)] == [-1, 2, -1]
+
+
+def test_a_deletion_is_settled_when_its_tombstones_are_committed(world: World) -> None:
+    world.commit(1)
+    world.journal.held = True
+    world.shard.topics_deleted([TOPIC, "never"], world.now)
+    assert set(world.shard.unsettled_deletions) == {TOPIC, "never"}
+    world.journal.time_out()
+    world.advance(1_000)
+    assert set(world.shard.unsettled_deletions) == {TOPIC, "never"}
+    world.journal.commit()
+    assert set(world.shard.unsettled_deletions) == set()
 
 
 # By time.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from array import array
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -16,8 +17,10 @@ from ottla.groups.offsets.fetching import fetch_refused
 from ottla.handlers import offset_fetch, offset_fetch_answer
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.group_calls import Refusals
+from ottla.handlers.calls.later import Later
 from ottla.handlers.offset_fetch_answer import GroupsAnswer
 from ottla.model import ErrorCode
+from ottla.protocol.fields import LENGTH_BYTES
 from ottla.protocol.generated.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -29,7 +32,7 @@ from ottla.protocol.generated.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from ottla.protocol.header import encode_response
+from ottla.protocol.header import decode_response_header, encode_response
 from ottla.security.principal import ANONYMOUS
 from ottla.steps import PIECE, Steps, at_once
 
@@ -104,6 +107,44 @@ def test_groups_whose_offsets_are_in_doubt_are_refused(grouped: BrokerThread, mo
     ]
     frame = frame_of(grouped, 8, of, errors)
     assert frame == encode_response(KEY, 8, CORRELATION, OffsetFetchResponse(groups=expected))
+
+
+def wait_for_load(broker: BrokerThread) -> None:
+    while called(broker, 9, lambda call: call.services.groups.led.some_are_loaded):
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("is_loaded_again", [False, True])
+def test_a_group_whose_shard_is_given_up_while_others_are_read_is_refused(
+    grouped: BrokerThread, client: Peer, is_loaded_again: bool
+) -> None:
+    """Nobody knows whether what was read of it is committed: not the next shard of that partition either."""
+    assert commit(client, "first", {("t", 0): 5}) == {("t", 0): NONE}
+    names = ["first", *(f"other-{number}" for number in range(20))]
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names])
+    steps: list[Steps[Later]] = []
+
+    def begin(call: Call) -> None:
+        steps.append(offset_fetch.handle(call, request))
+        for _ in range(20):
+            next(steps[0])
+        groups = call.services.groups
+        groups.led.journal_failed(groups.partition_for("first"))
+
+    def answered(call: Call) -> OffsetFetchResponse:
+        if not steps:
+            begin(call)
+        frame = bytes(at_once(at_once(steps[0]).response))
+        _, _, at = decode_response_header(frame, KEY, 9, LENGTH_BYTES)
+        return OffsetFetchResponse.decode(frame, 9, at)[0]
+
+    if is_loaded_again:
+        called(grouped, 9, begin)
+        wait_for_load(grouped)
+    response = called(grouped, 9, answered)
+    wait_for_load(grouped)
+    assert response.groups[0].error_code == ErrorCode.NOT_COORDINATOR
+    assert [group.group_id for group in response.groups] == names
 
 
 def alive(kind: type) -> int:

@@ -268,23 +268,6 @@ def test_a_new_epoch_is_a_new_journal_over_the_same_log() -> None:
     assert world.batches() == [[(b"k", b"w")]]
 
 
-def test_what_was_there_at_the_election_is_known_to_be_committed() -> None:
-    world = JournalWorld(replicas=(1, 2))
-    with world.round():
-        world.write("a", (b"k", b"v"))
-    world.lead(epoch=7, replicas=(1, 2))
-    world.told.clear()
-    world.journal.when_found_committed(lambda error: world.told.append(("found", error)))
-    world.empty_round()
-    assert world.told == []
-    world.leader.follower_fetched(2, 1)
-    world.replicas.waiters.changed(TP)
-    world.empty_round()
-    assert world.told == [("found", NONE)]
-    world.journal.when_found_committed(lambda error: world.told.append(("again", error)))
-    assert world.told[1:] == [("again", NONE)]
-
-
 def test_a_log_that_moves_to_another_directory_keeps_its_journal() -> None:
     world = JournalWorld()
     with world.round():

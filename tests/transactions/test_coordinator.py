@@ -8,17 +8,18 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import pytest
 from tests.groups.journal import MemoryJournal
 from tests.groups.world import Answer
-from tests.transactions.world import ID, A, Clock, producer_of
+from tests.transactions.world import ID, A, Clock, World, ongoing, producer_of
 
 from ottla.config.broker import Config
 from ottla.coordinators.caller import Now
 from ottla.coordinators.journal import EndMarker
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate, PartitionState
-from ottla.model import BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
+from ottla.model import TRANSACTION_TOPIC, BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
 from ottla.protocol.generated.list_transactions import ListTransactionsRequest
 from ottla.protocol.generated.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from ottla.steps import at_once
+from ottla.storage.errors import CorruptLog
 from ottla.transactions.asked import EndAsked, ProducerAnswer, ProducerInit, ProducerPartitions
 from ottla.transactions.coordinator import TransactionCoordinator
 from ottla.transactions.markers import Marked, MarkerWriter
@@ -110,6 +111,47 @@ def test_a_partition_that_is_led_elsewhere_is_loaded_or_was_found_uncommitted() 
         assert (listed.transactional_id, listed.transaction_state) == (ID, "Empty")
         coordinator.led.resigned(0)
         assert errors(coordinator, ID) == {NOT_COORDINATOR}
+        await coordinator.close()
+
+    asyncio.run(asyncio.wait_for(scene(), 60))
+
+
+class DamagedJournal(MemoryJournal):
+    """Can be read to its end but for the last batch; or, while nothing says so, not beyond."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.damage = asyncio.get_running_loop().create_future()
+
+    async def replay(self) -> AsyncIterator[bytes]:
+        async for chunk in super().replay():
+            yield chunk
+        await self.damage
+        raise CorruptLog(TopicPartition(TRANSACTION_TOPIC, 0), "/data", 0, "a test")
+
+
+@pytest.mark.parametrize("is_resigned", [False, True])
+def test_what_a_load_in_vain_has_found_is_not_counted(is_resigned: bool) -> None:
+    """It would be once more with each try, until no id is taken any more."""
+    world = World()
+    ongoing(world)
+
+    async def scene() -> None:
+        coordinator, journal = new_coordinator(), DamagedJournal()
+        journal.batches = world.journal.batches
+        counts = coordinator.counts
+        coordinator.led.elected(0, journal)
+        while not counts.partitions:  # noqa: ASYNC110 - turns of the loop, and no time
+            await asyncio.sleep(0)
+        assert (counts.ids, counts.ongoing) == (1, 1)
+        if is_resigned:
+            coordinator.led.resigned(0)
+        else:
+            journal.damage.set_result(None)
+        while counts.ids:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert (counts.id_bytes, counts.partitions, counts.ongoing) == (0, 0, 0)
+        assert init(coordinator).error is NOT_COORDINATOR
         await coordinator.close()
 
     asyncio.run(asyncio.wait_for(scene(), 60))

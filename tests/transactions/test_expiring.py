@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.transactions.world import ID, A, World, producer_of
+from tests.transactions.world import ID, TIMEOUT_MS, A, World, ongoing, producer_of
 
 from ottla.model import ErrorCode
 from ottla.transactions.states import TransactionStatus
@@ -32,3 +32,16 @@ def test_a_clock_that_is_set_forward_by_more_forgets_what_is_idle_as_kafkas_woul
     # What is open goes on: it is no idle id, and its own time goes by the other clock.
     assert world.status is TransactionStatus.ONGOING
     assert world.end(busy).error is ErrorCode.NONE
+
+
+def test_an_id_that_was_forgotten_and_comes_again_has_a_time_out() -> None:
+    """The timer of its last transaction may not have gone off yet: it is no later than the new one's."""
+    world = World(transaction_remove_expired_transaction_cleanup_interval_ms="1000")
+    world.end(ongoing(world))
+    world.sent.written()
+    world.clock.set_by_ms = 8 * DAY_MS
+    world.advance(1_001)
+    assert world.counts.expired == 1
+    ongoing(world)
+    world.advance(TIMEOUT_MS + world.config.transactions.abort_check_interval_ms)
+    assert world.status is TransactionStatus.PREPARE_ABORT

@@ -6,6 +6,7 @@ from tests.groups.journal import MemoryJournal
 from tests.transactions.world import TIMEOUT_MS, A, C, World, ongoing
 
 from ottla.model import ErrorCode
+from ottla.steps import at_once
 from ottla.transactions.states import TransactionStatus
 
 S = TransactionStatus
@@ -35,6 +36,31 @@ def test_nothing_that_a_load_has_found_is_acted_on_before_it_is_committed() -> N
     journal.commit()
     assert world.shard.is_certain
     assert len(world.sent.waiting) == 1
+
+
+def test_an_end_that_is_decided_while_those_of_before_the_load_go_on_has_its_markers_once() -> None:
+    """A second sending may be refused for now, and come again when the producer's next transaction has begun."""
+    world = World()
+    producer = ongoing(world)
+    world.holds_beside = True
+    world.move_over()
+    assert world.end(producer).error is NONE
+    for steps in world.left_beside:
+        at_once(steps)
+    assert len(world.sent.ends) == 1
+    world.sent.written()
+    assert world.status is S.COMPLETE_COMMIT
+
+
+def test_a_load_that_is_given_up_sends_no_markers() -> None:
+    world = World()
+    world.end(ongoing(world))
+    world.holds_beside = True
+    world.move_over()
+    world.shard.unload(ErrorCode.NOT_COORDINATOR, world.now())
+    for steps in world.left_beside:
+        at_once(steps)
+    assert (len(world.sent.ends), world.sent.waiting, world.counts.ids) == (1, [], 0)
 
 
 def test_an_open_transaction_has_what_is_left_of_its_time_after_a_load() -> None:

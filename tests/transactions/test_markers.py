@@ -192,15 +192,53 @@ def test_what_is_marked_here_and_was_given_up_meanwhile() -> None:
     in_room(scene)
 
 
+def fails(_: Now) -> None:
+    raise AssertionError("a fault of ours")
+
+
+def send_in_vain(room: Room, producer_id: int, *partitions: TopicPartition) -> None:
+    room.lines.send(None, TransactionEnd(producer_id, 0, 5, True, 2, frozenset(partitions)), fails)
+
+
 def test_a_fault_behind_one_marker_is_no_others() -> None:
     async def scene(room: Room) -> None:
         room.leaders[A] = HERE
-
-        def fails(_: Now) -> None:
-            raise AssertionError("a fault of ours")
-
-        room.lines.send(None, TransactionEnd(1, 0, 5, True, 2, frozenset((A,))), fails)
+        send_in_vain(room, 1, A)
         room.brokers.here[0][2]([ErrorCode.NONE])
+
+    in_room(scene)
+
+
+def test_a_fault_behind_one_end_is_no_others_in_the_same_answer() -> None:
+    async def scene(room: Room) -> None:
+        room.send(1, A)
+        await room.asked(1)
+        send_in_vain(room, 2, A)
+        room.send(3, A)
+        room.brokers.answer(0)
+        await room.asked(2)
+        assert room.brokers.producers(1) == [2, 3]
+        room.brokers.answer(1)
+        await room.over(2)
+        assert room.done == [1, 3]
+
+    in_room(scene)
+
+
+def test_a_fault_behind_an_end_without_partitions_is_no_others() -> None:
+    async def scene(room: Room) -> None:
+        send_in_vain(room, 1)
+
+    in_room(scene)
+
+
+def test_a_fault_behind_partitions_that_are_gone_leaves_the_others_their_turn() -> None:
+    async def scene(room: Room) -> None:
+        room.send(1, TopicPartition("gone", 0))
+        send_in_vain(room, 2, TopicPartition("gone", 1))
+        await asyncio.sleep(2 * markers.RETRY_S)
+        room.clock.ms += markers.UNKNOWN_MS_MAX
+        await room.over(1)
 
     in_room(scene)
 

@@ -76,11 +76,20 @@ class World:
         #: While set, long writes wait in `long`.
         self.holds_long = False
         self.long: list[Steps[None]] = []
+        #: While set, work that others do not wait for waits in `left_beside`.
+        self.holds_beside = False
+        self.left_beside: list[Steps[None]] = []
         self.shard = self.load()
 
     def one_by_one(self, steps: Steps[None]) -> None:
         if self.holds_long:
             self.long.append(steps)
+        else:
+            at_once(steps)
+
+    def beside(self, steps: Steps[None]) -> None:
+        if self.holds_beside:
+            self.left_beside.append(steps)
         else:
             at_once(steps)
 
@@ -91,6 +100,7 @@ class World:
         """Another coordinator of the same partition: with what the journal has, and nothing else."""
         shared = ShardContext(
             *(self.counts, self._fresh_id, self.sent, lambda: self.version),  # type: ignore[arg-type]
+            beside=self.beside,
             one_by_one=self.one_by_one,
         )
         shard = TransactionShard(0, self.journal, lambda: self.config.transactions, shared)

@@ -85,15 +85,15 @@ class Journal(Protocol):
         ...
 
     def when_settled(self, call: Callable[[ErrorCode], None]) -> None:
-        """Calls at once if all that was written is committed, else as soon as it is, or when that has failed.
+        """Calls at once if all that was found or written is committed, else as soon as it is, or when that has failed.
 
         A caller that answers from state which was applied and is not committed yet waits with this.
         """
         ...
 
     def when_found_committed(self, call: Callable[[ErrorCode], None]) -> None:
-        """The same for what was in the log when this broker was elected. To be called before the first write: a new
-        leader may find what no other in-sync replica has, and must not act on that before all have it.
+        """The same for what was in the log when it was last loaded. To be called before the first write: a new leader
+        may find what no other in-sync replica has, and must not act on that before all have it.
         """
         ...
 

@@ -50,7 +50,7 @@ class LedPartition(Generic[S]):
         self.lost_ms: int | None = None
         #: It could not be loaded, and will be tried again: others may look for another coordinator meanwhile.
         self.failed = False
-        #: While it was loaded.
+        #: Since the load began; and before, where what was written of that may be lost.
         self.deleted_topics: set[str] = set()
 
 
@@ -86,6 +86,8 @@ class LedPartitions(Generic[S]):
         led = self._led.get(partition)
         if led is not None:
             log_event.warning(f"{self._what} are loaded again: their journal lost a write", partition=partition)
+            if led.shard is not None:
+                led.deleted_topics.update(led.shard.unsettled_deletions)
             self._unload(led)
             before_ms, led.lost_ms = led.lost_ms, self._clock.monotonic_ms()
             is_again = before_ms is not None and led.lost_ms - before_ms <= LOST_WRITES_RETRY_S * 1000
@@ -139,7 +141,6 @@ class LedPartitions(Generic[S]):
 
     def _load(self, partition: int, led: LedPartition[S], pause_s: float = 0.0) -> None:
         led.failed = False
-        led.deleted_topics.clear()
         name = f"load {self._what} of partition {partition}"
         led.loading = asyncio.get_running_loop().create_task(self._load_until_done(partition, led, pause_s), name=name)
 
@@ -160,6 +161,8 @@ class LedPartitions(Generic[S]):
             async with self._load_places:
                 records = await load(led.journal, shard, self._clock)
         except (Exception, asyncio.CancelledError) as fault:
+            # What it has found is in its broker's counts, and the next try finds it once more.
+            shard.unload(ErrorCode.NOT_COORDINATOR, self.now())
             if isinstance(fault, asyncio.CancelledError) and not is_stray(fault):
                 raise
             # Whatever it is, the other partitions' shards go on, and this one's clients are answered at once.

@@ -44,6 +44,11 @@ class Shard(Protocol):
 
     def topics_deleted(self, names: Iterable[str], now: Now) -> None: ...
 
+    @property
+    def unsettled_deletions(self) -> Iterable[str]:
+        """Topics of `topics_deleted` of which a write that is lost may be a part. Another shard has to hear of them."""
+        ...
+
     def unload(self, error: ErrorCode, now: Now) -> None:
         """Answers all requests that wait. The shard is not used any more, whatever its journal still calls."""
         ...

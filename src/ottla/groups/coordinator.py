@@ -13,7 +13,7 @@ from ottla.groups.consumer.topics import TopicHashes
 from ottla.groups.group import Group
 from ottla.groups.no_shard import NoShard
 from ottla.groups.shard import GroupShard, ShardContext
-from ottla.groups.state import Counts, Done
+from ottla.groups.state import Counts
 from ottla.javahash import partition_of
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate
@@ -82,14 +82,6 @@ class GroupCoordinator:
         return self.shard_for(group_id)
 
     # All shards together.
-
-    def when_settled(self, partition: int, call: Done) -> None:
-        """Calls when all that was decided in this partition so far is committed; at once where nothing is kept here."""
-        found = self.led.find(partition)
-        if isinstance(found, ErrorCode):
-            call(ErrorCode.NONE)
-        else:
-            found.when_settled(call)
 
     def list_groups(self, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
         """All groups of this broker; while some are loaded, the others and an error."""

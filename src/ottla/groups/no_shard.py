@@ -11,7 +11,7 @@ from ottla.groups.consumer.prepared import PreparedHeartbeat
 from ottla.groups.offsets.committing import TransactionalWriter, commit_refused
 from ottla.groups.offsets.fetching import fetch_refused
 from ottla.groups.offsets.repeated import RepeatedCommit
-from ottla.groups.state import Reply, made_at_once, replied
+from ottla.groups.state import Done, Reply, made_at_once, replied
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from ottla.protocol.generated.consumer_group_heartbeat import (
@@ -121,6 +121,9 @@ class NoShard:
 
     def offset_count(self, _group_id: str) -> int:
         return 0
+
+    def when_settled(self, call: Done) -> None:
+        call(self._error)
 
     def offset_delete(
         self, _caller: Caller, _request: OffsetDeleteRequest, reply: Reply[OffsetDeleteResponse]

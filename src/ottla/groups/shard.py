@@ -205,8 +205,12 @@ class GroupShard:
         return sum(map(len, self.state.offsets.of_group(group_id).values()))
 
     def when_settled(self, call: Done) -> None:
-        """Calls when all that was decided so far is committed: what a client learns must be found after a crash."""
-        self.state.when_settled(call)
+        """Calls when all that was decided so far is committed: what a client learns must be found after a crash. Of a
+        shard that was given up nobody knows."""
+        if self.state.is_over:
+            call(ErrorCode.NOT_COORDINATOR)
+        else:
+            self.state.when_settled(call)
 
     def offset_delete(
         self, caller: Caller, request: OffsetDeleteRequest, reply: Reply[OffsetDeleteResponse]
@@ -357,6 +361,10 @@ class GroupShard:
     def topics_deleted(self, names: Iterable[str], now: Now) -> None:
         """Drops what groups have committed in these topics."""
         self._sweeps.topics_deleted(names, now)
+
+    @property
+    def unsettled_deletions(self) -> Iterable[str]:
+        return self._sweeps.unsettled_deletions
 
     def unload(self, error: ErrorCode, now: Now) -> None:
         """Answers all requests that wait. The shard is not used any more, whatever its journal still calls."""

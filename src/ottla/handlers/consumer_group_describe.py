@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from ottla.groups.no_shard import NoShard
+from ottla.groups.shard import GroupShard
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.group_calls import (
     ANSWER_BYTES_MAX,
     TOO_LARGE,
     Refusals,
-    SourcePartitions,
+    SourceShards,
     allowed_on_group,
     serves_consumer_protocol,
     steps_of_name,
@@ -37,21 +39,22 @@ _HIDDEN: Final = "The group has described topic(s) that the client is not author
 
 def handle(call: Call, request: ConsumerGroupDescribeRequest) -> Steps[Later]:
     # A group that is named again has the same answer, which takes no memory a second time.
-    known: dict[str, tuple[DescribedGroup, int]] = {}
+    known: dict[str, tuple[DescribedGroup, int, GroupShard | NoShard]] = {}
     groups: list[DescribedGroup] = []
-    places = SourcePartitions(call)
+    sources = SourceShards()
     room = ANSWER_BYTES_MAX
     for group_id in request.group_ids:
         if group_id not in known:
-            described = yield from _described(call, group_id)
+            shard = call.services.groups.shard_for_member(group_id)
+            described = yield from _described(call, shard, group_id)
             group = yield from _finished(call, described, request.include_authorized_operations)
-            known[group_id] = group, (yield from _size(group))
+            known[group_id] = group, (yield from _size(group)), shard
             yield from steps_of_name(group_id)
-        group, size = known[group_id]
+        group, size, shard = known[group_id]
         if size > room:
             group = DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_REQUEST, error_message=TOO_LARGE)
         room -= min(size, room)
-        places.add(group_id if group.error_code in _KNOWN_FROM_RECORDS else None)
+        sources.add(shard if group.error_code in _KNOWN_FROM_RECORDS else None)
         groups.append(group)
         if len(groups) % PIECE == 0:
             yield
@@ -64,15 +67,15 @@ def handle(call: Call, request: ConsumerGroupDescribeRequest) -> Steps[Later]:
             yield
         return ConsumerGroupDescribeResponse(throttle_time_ms=call.throttle_ms(), groups=groups)
 
-    return places.answered(response)
+    return sources.answered(response)
 
 
-def _described(call: Call, group_id: str) -> Steps[DescribedGroup]:
+def _described(call: Call, shard: GroupShard | NoShard, group_id: str) -> Steps[DescribedGroup]:
     if not serves_consumer_protocol(call):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not allowed_on_group(call, Operation.DESCRIBE, group_id):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return (yield from call.services.groups.shard_for_member(group_id).describe_consumer_group(group_id))
+    return (yield from shard.describe_consumer_group(group_id))
 
 
 def _size(group: DescribedGroup) -> Steps[int]:

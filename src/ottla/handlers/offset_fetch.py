@@ -10,7 +10,7 @@ from typing import Final
 
 from ottla.groups.offsets.fetching import fetch_refused
 from ottla.handlers.calls.call import Call
-from ottla.handlers.calls.group_calls import Refusals, SourcePartitions, allowed_on_group, steps_of_name
+from ottla.handlers.calls.group_calls import Refusals, SourceShards, allowed_on_group, steps_of_name
 from ottla.handlers.calls.later import Later
 from ottla.handlers.offset_fetch_answer import GroupsAnswer
 from ottla.model import ErrorCode
@@ -46,7 +46,7 @@ def handle(call: Call, request: OffsetFetchRequest) -> Steps[Later]:
 
 def _of_groups(call: Call, request: OffsetFetchRequest) -> Steps[Later]:
     answer = GroupsAnswer(call, len(request.groups))
-    places = SourcePartitions(call)
+    sources = SourceShards()
     room = PARTITIONS_ANSWERED_MAX
     for piece in taken(request.groups):
         for group in piece:
@@ -55,9 +55,9 @@ def _of_groups(call: Call, request: OffsetFetchRequest) -> Steps[Later]:
             room -= fetch.answered
             yield from answer.add(found)
             yield from _let_go(found)
-            places.add(group.group_id if answer.last_error == ErrorCode.NONE else None)
+            sources.add(fetch.shard if answer.last_error == ErrorCode.NONE else None)
             yield from steps_of_name(group.group_id)
-    return places.answered(answer.finished)
+    return sources.answered(answer.finished)
 
 
 def _let_go(found: OffsetFetchResponseGroup) -> Steps[None]:
@@ -74,11 +74,13 @@ def _let_go(found: OffsetFetchResponseGroup) -> Steps[None]:
 class _Fetch:
     """One group's part of the request."""
 
-    __slots__ = ("_call", "_group", "_ids", "_refused", "_wants_all", "answered")
+    __slots__ = ("_call", "_group", "_ids", "_refused", "_wants_all", "answered", "shard")
 
     def __init__(self, call: Call, group: OffsetFetchRequestGroup) -> None:
         self._call = call
         self._group = group
+        #: Which is asked.
+        self.shard = call.services.groups.shard_for(group.group_id)
         self._wants_all = group.topics is None
         self._refused: list[OffsetFetchResponseTopics] = []
         #: Of the topics that were asked for by their ids.
@@ -104,10 +106,10 @@ class _Fetch:
                         self._refused.append((yield from _refused(topic, refused)))
                 yield
         else:
-            self.answered = call.services.groups.shard_for(group.group_id).offset_count(group.group_id)
+            self.answered = self.shard.offset_count(group.group_id)
             if self.answered > room:
                 return self._too_large()
-        found = yield from call.services.groups.shard_for(group.group_id).offset_fetch(group, require_stable)
+        found = yield from self.shard.offset_fetch(group, require_stable)
         return (yield from self._finished(found))
 
     def _too_large(self) -> OffsetFetchResponseGroup:
@@ -180,8 +182,8 @@ def _of_one_group(call: Call, request: OffsetFetchRequest) -> Steps[Later]:
         topics = yield from _in_older_layout(found.topics)
     elif call.version < _GROUP_ERROR_SINCE:
         topics = yield from _refused_one_by_one(group.topics or [], error)
-    places = SourcePartitions(call)
-    places.add(None if error else request.group_id)
+    sources = SourceShards()
+    sources.add(None if error else fetch.shard)
 
     def response(refusals: Refusals) -> Steps[OffsetFetchResponse]:
         shown, refused = topics, refusals.of(0)
@@ -191,7 +193,7 @@ def _of_one_group(call: Call, request: OffsetFetchRequest) -> Steps[Later]:
             shown = []
         return OffsetFetchResponse(throttle_time_ms=call.throttle_ms(), error_code=refused or error, topics=shown)
 
-    return places.answered(response)
+    return sources.answered(response)
 
 
 def _only_group(request: OffsetFetchRequest) -> Steps[OffsetFetchRequestGroup]:

@@ -91,7 +91,8 @@ class PartitionJournal:
         self._unsettled: deque[JournalWrite] = deque()
         #: Up to here were writes that took too long: their callers were answered so, but they may be committed yet.
         self._doubtful_end = 0
-        #: Up to here its log went when the leader epoch began.
+        #: Up to here its log went when the leader epoch began, or when it was last loaded: after a write that was lost
+        #: it has those of before.
         self._found_end = leader.log.end_offset
         #: Whether the waiters know of it.
         self._parked = False
@@ -186,7 +187,7 @@ class PartitionJournal:
     # -- what was written
 
     def when_settled(self, call: Written) -> None:
-        """Calls at once if all that was written is committed, else when it is, or when that has failed."""
+        """Calls at once if all that was found or written is committed, else when it is, or when that has failed."""
         leader = self._current()
         if self._closed or leader is None:
             call(ErrorCode.NOT_COORDINATOR)
@@ -195,8 +196,8 @@ class PartitionJournal:
         elif self._unsettled:
             last = self._unsettled[-1]
             self._follow(last.end, last.deadline_ms, call)
-        elif leader.high_watermark < self._doubtful_end:
-            self._follow(self._doubtful_end, self._next_deadline_ms(), call)
+        elif leader.high_watermark < (in_doubt_end := max(self._doubtful_end, self._found_end)):
+            self._follow(in_doubt_end, self._next_deadline_ms(), call)
             self._park()
         else:
             call(ErrorCode.NONE)
@@ -443,6 +444,7 @@ class PartitionJournal:
         if leader is None:
             return
         offset, end = leader.log.start_offset, leader.log.end_offset
+        self._found_end = end
         while leader is not None and not self._closed:
             # Cleaning and retention may take segments away between two pieces.
             log = leader.log

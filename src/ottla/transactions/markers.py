@@ -144,7 +144,7 @@ class MarkerLines:
         """`done` is called when all partitions have their marker: at once where there are none."""
         sending = _Sending(owner, end, done)
         if not end.partitions:
-            done(self._now())
+            self._call(done)
             return
         self._sendings.setdefault(owner, {})[sending] = None
         is_small = len(end.partitions) <= PARTITIONS_ROUTED_AT_ONCE
@@ -262,10 +262,7 @@ class MarkerLines:
         self._writer.write_here(marker, partitions, partial(self._written_here, sending, partitions))
 
     def _written_here(self, sending: _Sending, partitions: Sequence[TopicPartition], codes: list[ErrorCode]) -> None:
-        try:
-            self._take(sending, dict(zip(partitions, codes, strict=True)))
-        except Exception as fault:  # a fault of ours: the round has other transactions' markers too
-            log_event.error("a transaction could not go on", error="".join(traceback.format_exception(fault)))
+        self._take(sending, dict(zip(partitions, codes, strict=True)))
 
     # Another broker's line.
 
@@ -365,7 +362,13 @@ class MarkerLines:
         sending.left.difference_update(partitions)
         if not sending.left and self._is_under_way(sending):
             self._drop(sending)
-            sending.done(self._now())
+            self._call(sending.done)
+
+    def _call(self, done: Callable[[Now], None]) -> None:
+        try:
+            done(self._now())
+        except Exception as fault:  # a fault of ours: an answer, a round and a pause are about other transactions too
+            log_event.error("a transaction could not go on", error="".join(traceback.format_exception(fault)))
 
     def _drop(self, sending: _Sending) -> None:
         mine = self._sendings.get(sending.owner)

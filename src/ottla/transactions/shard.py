@@ -22,7 +22,7 @@ from ottla.coordinators.long_work import Beside
 from ottla.coordinators.timers import Timers
 from ottla.model import TRANSACTION_TOPIC, ErrorCode
 from ottla.protocol.errors import DecodeError, EncodeError
-from ottla.steps import Steps, at_once, pieces
+from ottla.steps import Steps, at_once, pieces, taken
 from ottla.transactions.adding import added, answer_at_once, verified
 from ottla.transactions.asked import (
     EndAsked,
@@ -84,6 +84,8 @@ class TransactionShard:
         self._expiry = Expiry(self.state)
         #: Whether all that the load has found is committed. Before nothing is answered from it.
         self.is_certain = False
+        #: Whose end was decided before the load. None of them changes before it goes on.
+        self._found_ending: list[TransactionalId] = []
         #: Completions that the journal did not take: of this shard, and among `Counts.unwritten`.
         self._unwritten = 0
 
@@ -248,18 +250,19 @@ class TransactionShard:
         timer, look_at_ms = ("deadline", changed.id), self._look_at(changed.deadline_ms)
         set_for_ms = self.timers.when_ms(timer)
         if set_for_ms is None or set_for_ms > look_at_ms:
-            self.timers.set(timer, look_at_ms, partial(self._check_deadline, changed))
+            self.timers.set(timer, look_at_ms, partial(self._check_deadline, changed.id))
 
     def _look_at(self, deadline_ms: int) -> int:
         """As Kafka, which looks once in an interval: what is overdue then is ended together."""
         interval_ms = self.state.settings().abort_check_interval_ms
         return -(-deadline_ms // interval_ms) * interval_ms
 
-    def _check_deadline(self, changed: TransactionalId, now: Now) -> None:
-        known = changed.committed
-        if known is None or known.status is not _ONGOING or self.state.ids.get(changed.id) is not changed:
+    def _check_deadline(self, transactional_id: str, now: Now) -> None:
+        """By its name: the timer may be of a time before the id was forgotten and came again."""
+        changed = self.state.ids.get(transactional_id)
+        if changed is None or changed.committed is None or changed.committed.status is not _ONGOING:
             return
-        timer, check = ("deadline", changed.id), partial(self._check_deadline, changed)
+        timer, check = ("deadline", transactional_id), partial(self._check_deadline, transactional_id)
         if changed.deadline_ms > now.monotonic_ms:
             self.timers.set(timer, self._look_at(changed.deadline_ms), check)
             return
@@ -364,8 +367,12 @@ class TransactionShard:
         """What was found is taken on when it is certain that it is committed."""
         for piece in pieces(list(self.state.ids.values()), _IDS_A_STEP):
             for known in piece:
-                if known.committed is not None and known.committed.status is _ONGOING:
+                if known.committed is None:
+                    continue
+                if known.committed.status is _ONGOING:
                     self._open(known, now, _left_ms(known.committed, now))
+                elif known.committed.status in ENDING:
+                    self._found_ending.append(known)
             yield
         self._expiry.start(now)
         self._ask_whether_certain(now)
@@ -383,13 +390,13 @@ class TransactionShard:
         self._shared.beside(self._go_on())
 
     def _go_on(self) -> Steps[None]:
-        """Ends that were decided before the load go on."""
-        for piece in pieces(list(self.state.ids.values()), _IDS_A_STEP):
+        """Ends that were decided before the load go on, and those alone: one that is decided meanwhile sends its own
+        markers, and a second sending may reach a partition that has the producer's next transaction."""
+        for piece in taken(self._found_ending, _IDS_A_STEP):
             if self.state.is_over:
                 return
             for known in piece:
-                if known.committed is not None and known.committed.status in ENDING and known.written is None:
-                    self._send_markers(known)
+                self._send_markers(known)
             yield
 
     def held(self) -> Mapping[str, int]:
@@ -397,6 +404,10 @@ class TransactionShard:
 
     def topics_deleted(self, names: Iterable[str], now: Now) -> None:
         """The lines of markers find out which partitions are gone."""
+
+    @property
+    def unsettled_deletions(self) -> Iterable[str]:
+        return ()
 
     def unload(self, error: ErrorCode, now: Now) -> None:
         self.state.is_over = True

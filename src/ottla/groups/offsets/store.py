@@ -48,7 +48,7 @@ _NONE_PENDING: Final[Mapping[_Place, _PendingOffset]] = {}
 
 
 class OffsetStore:
-    __slots__ = ("_groups", "_number", "_open", "_pending", "count")
+    __slots__ = ("_groups", "_newer", "_number", "_open", "_pending", "count")
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, dict[int, bytes]]] = {}
@@ -59,6 +59,9 @@ class OffsetStore:
         self._number = 0
         #: By group: its partitions in doubt.
         self._open: dict[str, dict[tuple[str, int], _Doubt]] = {}
+        #: By topics that were deleted, while their offsets are being removed: the groups' partitions that were written
+        #: since, which are of another topic of that name.
+        self._newer: dict[str, set[tuple[str, int]]] = {}
 
     # Outside of transactions.
 
@@ -77,6 +80,8 @@ class OffsetStore:
 
     def put(self, group_id: str, topic: str, partition: int, value: bytes) -> None:
         self._put(group_id, topic, partition, value)
+        if self._newer and topic in self._newer:
+            self._newer[topic].add((group_id, partition))
         if self._open and (places := self._open.get(group_id)) is not None:
             doubt = places.get((topic, partition))
             if doubt is not None:
@@ -108,9 +113,24 @@ class OffsetStore:
             if not topics:
                 del self._groups[group_id]
 
+    # Deleted topics.
+
+    def begin_removing(self, topic: str) -> None:
+        """Its offsets are removed some at a time; from here on `is_newer` tells those that are written meanwhile."""
+        self._newer[topic] = set()
+
+    def end_removing(self, topic: str) -> None:
+        self._newer.pop(topic, None)
+
+    def is_newer(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether its offset was written since `begin_removing`."""
+        return (group_id, partition) in self._newer.get(topic, ())
+
     # Transactions.
 
     def put_pending(self, producer_id: int, group_id: str, topic: str, partition: int, value: bytes) -> None:
+        if topic in self._newer:
+            self._newer[topic].add((group_id, partition))
         pending = self._pending.setdefault(producer_id, {})
         place = (group_id, topic, partition)
         known = pending.get(place)
@@ -141,6 +161,7 @@ class OffsetStore:
     def let_go(self) -> Steps[None]:
         """Forgets all of it, step by step: its partition is coordinated elsewhere."""
         self._open.clear()
+        self._newer.clear()
         self.count = 0
         while self._pending:
             self._pending.popitem()

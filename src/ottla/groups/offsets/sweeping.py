@@ -6,7 +6,8 @@ Ten thousand groups with ten offsets each take a few hundred milliseconds, which
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -15,7 +16,7 @@ from ottla.coordinators.caller import Now
 from ottla.groups.group import Group
 from ottla.groups.offsets.deleting import GroupPartition, remove_offsets
 from ottla.groups.state import ShardState
-from ottla.model import ErrorCode
+from ottla.model import ZERO_TOPIC_ID, ErrorCode
 from ottla.protocol.hot.offset_records import NO_EXPIRY, read_offset_value
 from ottla.steps import Steps, pieces
 
@@ -35,7 +36,7 @@ _TOPICS: Final = "deleted topics"
 
 
 class Sweeps:
-    __slots__ = ("_deleted", "_groups", "_rest", "_state", "_topics", "_under_way")
+    __slots__ = ("_deleted", "_deletions", "_groups", "_rest", "_state", "_topics", "_under_way", "_unsettled")
 
     def __init__(self, state: ShardState) -> None:
         self._state = state
@@ -47,6 +48,9 @@ class Sweeps:
         #: Groups that may hold offsets of the topics in `_deleted`.
         self._groups: deque[str] = deque()
         self._deleted: frozenset[str] = frozenset()
+        self._deletions = 0
+        #: Topics whose offsets are not removed for good, by the number of the deletion that said so last.
+        self._unsettled: dict[str, int] = {}
 
     # Expiry.
 
@@ -125,8 +129,16 @@ class Sweeps:
 
     # Deleted topics.
 
+    @property
+    def unsettled_deletions(self) -> Iterable[str]:
+        return self._unsettled
+
     def topics_deleted(self, names: Iterable[str], now: Now) -> None:
-        self._topics.extend(names)
+        self._deletions += 1
+        for name in names:
+            self._unsettled[name] = self._deletions
+            self._state.offsets.begin_removing(name)
+            self._topics.append(name)
         if not self._groups:
             self._drop_some(now)
 
@@ -155,17 +167,52 @@ class Sweeps:
             pause_ms = RETRY_MS
         else:
             self._state.counts.deletions += len(places)
+        if not self._groups:
+            self._dropped(now)
         if self._groups or self._topics:
             self._state.timers.set(_TOPICS, now.monotonic_ms + pause_ms, self._drop_some)
 
+    def _dropped(self, now: Now) -> None:
+        """Of all groups; but for topics that were deleted once more meanwhile."""
+        done = {name: self._unsettled[name] for name in self._deleted.difference(self._topics)}
+        self._deleted = frozenset()
+        for name in done:
+            self._state.offsets.end_removing(name)
+        if done:
+            self._ask_whether_settled(done, now)
+
+    def _ask_whether_settled(self, done: Mapping[str, int], now: Now) -> None:
+        self._state.when_settled(partial(self._settled, done, now))
+
+    def _settled(self, done: Mapping[str, int], now: Now, error: ErrorCode) -> None:
+        if not error:
+            for name, deletion in done.items():
+                if self._unsettled.get(name) == deletion:
+                    del self._unsettled[name]
+        elif not self._state.is_over:
+            timer = (_TOPICS, max(done.values()))
+            self._state.timers.set(timer, now.monotonic_ms + RETRY_MS, partial(self._ask_whether_settled, done))
+
     def _of_deleted_topics(self, group_id: str) -> Iterator[GroupPartition]:
-        """In an order that is the same in each run; none twice."""
+        """In an order that is the same in each run; none twice. Those of a new topic of that name stay: clients that
+        commit in it may come before all of the old one's are removed, and not all of them say its id."""
         offsets = self._state.offsets
         kept = offsets.of_group(group_id)
         for name in sorted(self._deleted & kept.keys()):
-            yield from (GroupPartition(group_id, name, number) for number in kept[name])
+            known = self._state.metadata.topic(name)
+            present_id = ZERO_TOPIC_ID if known is None else known.id
+            for number, value in kept[name].items():
+                if offsets.is_newer(group_id, name, number):
+                    continue
+                if present_id != ZERO_TOPIC_ID and read_offset_value(value).topic_id == present_id:
+                    continue
+                yield GroupPartition(group_id, name, number)
         for name, number in offsets.open_partitions(group_id):
-            if name in self._deleted and number not in kept.get(name, ()):
+            if (
+                name in self._deleted
+                and number not in kept.get(name, ())
+                and not offsets.is_newer(group_id, name, number)
+            ):
                 yield GroupPartition(group_id, name, number)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ottla.coordinators.caller import Caller, Now
+from ottla.groups.no_shard import NoShard
+from ottla.groups.shard import GroupShard
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.later import GatheredAnswers, Later
 from ottla.model import ErrorCode
@@ -22,7 +24,7 @@ TOO_LARGE: Final = "The answer would become too large: ask for fewer groups at o
 #: Of a group's name, which is hashed to find its partition: about ten microseconds.
 _CHARACTERS_A_STEP: Final = 512
 
-#: In place of a partition.
+#: In place of a shard's number.
 _NOWHERE: Final = -1
 
 
@@ -46,36 +48,36 @@ def steps_of_name(group_id: str) -> Steps[None]:
         yield
 
 
-class SourcePartitions:
-    """Which partitions of the offsets topic the elements of an answer came from: they wait until these have settled."""
+class SourceShards:
+    """Which shards of the coordinator the elements of an answer came from: they wait until these have settled.
 
-    __slots__ = ("_groups", "_of", "_partitions")
+    It is the shards themselves: by the end of a long answer another one may keep the same partition, and knows nothing
+    of what its predecessor had taken on and has lost.
+    """
 
-    def __init__(self, call: Call) -> None:
-        self._groups = call.services.groups
+    __slots__ = ("_of", "_shards")
+
+    def __init__(self) -> None:
         #: By element, in their order. Four bytes each: there may be some hundred thousand.
         self._of = array("i")
-        self._partitions: dict[int, None] = {}
+        #: Numbered as they came.
+        self._shards: dict[GroupShard | NoShard, int] = {}
 
-    def add(self, group_id: str | None) -> None:
-        """The next element shows this group; None: nothing that is stored."""
-        partition = _NOWHERE if group_id is None else self._groups.partition_for(group_id)
-        self._of.append(partition)
-        if partition != _NOWHERE:
-            self._partitions[partition] = None
+    def add(self, shard: GroupShard | NoShard | None) -> None:
+        """The next element was read from it; None: it shows nothing that is stored."""
+        self._of.append(_NOWHERE if shard is None else self._shards.setdefault(shard, len(self._shards)))
 
     def answered(self, response: Callable[[Refusals], Steps[object]]) -> Later:
         """The answer once all is committed that it shows; `response` is called with the elements in doubt."""
         answer = Later()
-        partitions = list(self._partitions)
 
         def done(errors: list[ErrorCode]) -> None:
-            in_doubt = {partition: error for partition, error in zip(partitions, errors, strict=True) if error}
+            in_doubt = {number: error for number, error in enumerate(errors) if error}
             answer.set(response(Refusals(self._of, in_doubt)))
 
-        gathered = GatheredAnswers(len(partitions), done)
-        for place, partition in enumerate(partitions):
-            self._groups.when_settled(partition, gathered.place(place))
+        gathered = GatheredAnswers(len(self._shards), done)
+        for shard, number in self._shards.items():
+            shard.when_settled(gathered.place(number))
         return answer
 
 
