@@ -161,6 +161,10 @@ class PartitionFetches:
             raise error_of(answered.error_code, about=str(tp))
         return answered
 
+    def is_gone(self, cluster: Cluster) -> bool:
+        """Whether the cluster, as it was last asked, does not have the topic that was planned for."""
+        return self._tp.topic not in cluster.metadata.topics or self._is_another(cluster)
+
     def _is_another(self, cluster: Cluster) -> bool:
         """Whether the topic that has the name now is another than was planned."""
         known = cluster.metadata.topics.get(self._tp.topic)
