@@ -65,15 +65,14 @@ class TableStreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerA
         """As many versions as a micro-batch may read, one at least."""
         log = TableLog(self._folder)
         newest = log.state().version
-        if self._target is not None:
-            newest = min(newest, self._target)
         found, total = start[_VERSION], 0
-        if found > newest and self._target is None:
+        if found > newest:
             raise BadState(
                 f"{self._folder} ends with version {newest}, and a flow has read {found}: it was made anew; "
                 "delete the flow's folders in checkpoints/ and tables/, and run it anew"
             )
-        for version in range(found + 1, newest + 1):
+        until = newest if self._target is None else min(newest, self._target)
+        for version in range(found + 1, until + 1):
             (commit,) = log.commits(version - 1, version)
             total += sum(file.bytes for file in commit.for_streams)
             if total > BATCH_BYTES_MAX and found > start[_VERSION]:
