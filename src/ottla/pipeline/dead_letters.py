@@ -26,7 +26,9 @@ REPLAYED: Final = "ottla.replayed"
 #: They wait for a person, who may be on holiday.
 _CONFIGS: Final = {"retention.ms": "-1", "cleanup.policy": "delete"}
 LIMIT: Final = "max.message.bytes"
-#: What a topic of dead letters is made with at the least: brokers have half of it for others.
+#: What topics take by default; a topic that takes less has been set so.
+_LIMIT_OF_BROKERS: Final = 1_048_588
+#: What a topic of dead letters is made with at the least.
 _LIMIT_MIN: Final = 2 * 1024 * 1024
 _REQUEST: Final = "kafka.max.request.size"
 #: What a batch of one record has beside the bytes of the record's fields: 61 of its header, and a few lengths.
@@ -97,15 +99,16 @@ def letters(frame: Any, rules: tuple[Rule, ...], pipeline: str, table: str) -> A
 def have_topics(largest: Mapping[str, int], kafka: dict[str, str]) -> None:
     """Topics that take a batch of so many bytes: creates those that are not there."""
     with Admin(client_settings(kafka)) as admin:
-        there = set(admin.list_topics()) & set(largest)
+        there = set(admin.list_topics())
         for topic in sorted(set(largest) - there):
             try:
                 admin.create_topics([NewTopic(topic, 1, -1, {**_CONFIGS, LIMIT: str(_limit(largest[topic]))})])
             except TopicAlreadyExists:
                 there.add(topic)
-        if not there:
+        large = [topic for topic, needed in sorted(largest.items()) if topic in there and needed > _LIMIT_OF_BROKERS]
+        if not large:
             return
-        found = admin.describe_configs([ConfigResource.topic(topic) for topic in sorted(there)], names=[LIMIT])
+        found = admin.describe_configs([ConfigResource.topic(topic) for topic in large], names=[LIMIT])
         changes = {
             one: [ConfigChange(LIMIT, str(_limit(largest[one.name])))]
             for one, configs in found.items()

@@ -18,11 +18,10 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ottla.client.admin.results import ConfigResource
 from ottla.client.records import ConsumerRecord
 from ottla.client.sync import Admin, Consumer, Producer
 from ottla.model import TopicPartition
-from ottla.pipeline.dead_letters import ENDING, LIMIT, PREFIX, REPLAYED, dead_letter_topic
+from ottla.pipeline.dead_letters import ENDING, PREFIX, REPLAYED, dead_letter_topic
 from ottla.pipeline.errors import NotFound
 from ottla.pipeline.places import Places, read_json, write_json
 
@@ -34,9 +33,8 @@ _AHEAD_MAX: Final = 10_000
 _AHEAD_BYTES_MAX: Final = 16 * 1024 * 1024
 #: Of a digest that tells records apart: of a thousand million no two are alike by chance.
 _DIGEST_BYTES: Final = 16
-_REQUEST: Final = "max.request.size"
-#: The client's default.
-_REQUEST_BYTES: Final = 1_048_576
+#: Brokers take no longer request by default; how large a record may be is the topic's to say.
+_REQUEST_BYTES_MAX: Final = 104_857_600
 _PIPELINE: Final = f"{PREFIX}pipeline"
 #: Headers that say which record of which table a dead letter is.
 _ORIGIN: Final = ("topic", "partition", "offset", "time", "pipeline", "table")
@@ -61,7 +59,6 @@ def replay(topic: str, settings: Mapping[str, Any], places: Places, *, pipeline:
     letters = dead_letter_topic(topic)
     with Admin(settings) as admin:
         there = set(admin.list_topics())
-        limit = _limit(admin, letters) if letters in there else 0
     for name in (letters, topic):
         if name not in there:
             why = "no record of it was ever bad" if name == letters else f"`ottla topic create {topic}` creates it"
@@ -76,7 +73,7 @@ def replay(topic: str, settings: Mapping[str, Any], places: Places, *, pipeline:
         rules: dict[str, int] = {}
         waits = _waiting(_own(_records(consumer, letters, {}, ends), pipeline), note["done"], sent, rules)
         with contextlib.closing(waits) as waiting:
-            found = sum(1 for _ in waiting) if dry_run else _send(waiting, topic, settings, limit)
+            found = sum(1 for _ in waiting) if dry_run else _send(waiting, topic, settings)
     if dry_run:
         return Replay(topic=topic, found=found, sent=0, rules=rules)
     write_json(places.replay(topic), {"done": ends})
@@ -113,16 +110,10 @@ def _waiting(
             yield one
 
 
-def _limit(admin: Admin, topic: str) -> int:
-    resource = ConfigResource.topic(topic)
-    return int(admin.describe_configs([resource], names=[LIMIT])[resource][LIMIT].value or 0)
-
-
-def _send(records: Iterator[ConsumerRecord], topic: str, settings: Mapping[str, Any], letter_bytes_max: int) -> int:
+def _send(records: Iterator[ConsumerRecord], topic: str, settings: Mapping[str, Any]) -> int:
     """How many there were."""
     total = 0
-    request = max(int(settings.get(_REQUEST, _REQUEST_BYTES)), letter_bytes_max)
-    with Producer({**settings, _REQUEST: str(request)}) as producer:
+    with Producer({**settings, "max.request.size": str(_REQUEST_BYTES_MAX)}) as producer:
         for some in _parts(records):
             sent = [producer.send(topic, one.value, key=one.key, headers=_headers(one)) for one in some]
             producer.flush()
