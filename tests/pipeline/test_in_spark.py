@@ -132,10 +132,10 @@ def test_a_replay_sends_each_dead_letter_once(pipeline: Pipeline) -> None:
     pipeline.send({"id": 1, "amount": 0}, b"junk", key="k")
     pipeline.catch_up()
     settings = {"bootstrap.servers": pipeline.broker.bootstrap}
-    seen = replay(pipeline.topic, settings, pipeline.places, dry_run=True)
+    seen = replay(pipeline.topic, settings, pipeline.places, pipeline="shop", dry_run=True)
     assert (seen.found, seen.sent, seen.rules) == (2, 0, {"decodes": 1, "positive": 1})
-    assert replay(pipeline.topic, settings, pipeline.places).sent == 2
-    assert replay(pipeline.topic, settings, pipeline.places).found == 0
+    assert replay(pipeline.topic, settings, pipeline.places, pipeline="shop").sent == 2
+    assert replay(pipeline.topic, settings, pipeline.places, pipeline="shop").found == 0
     again = [one for one in pipeline.records(pipeline.topic) if one.headers]
     assert sorted((one.key, one.value) for one in again) == [(b"k", b"junk"), (b"k", b'{"id": 1, "amount": 0}')]
     assert all(re.fullmatch(rf"{pipeline.topic}-dlq-0@\d", headers(one)["ottla.replayed"]) for one in again)

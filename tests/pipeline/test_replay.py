@@ -36,13 +36,14 @@ class Letters:
         broker.create_topic(self.topic, partitions=2)
         broker.create_topic(f"{self.topic}-dlq", partitions=1)
 
-    def add(self, *offsets: int, rule: str = "positive") -> None:
+    def add(self, *offsets: int, rule: str = "positive", pipeline: str = "shop", value: str = "value") -> None:
         """Of the records at these offsets."""
         with Producer(self.settings) as producer:
             for offset in offsets:
                 headers: list[Any] = [("mine", b"1"), ("none", None), ("ottla.dlq.rule", rule.encode())]
                 headers += [("ottla.dlq.topic", self.topic.encode()), ("ottla.dlq.offset", b"%d" % offset)]
-                producer.send(f"{self.topic}-dlq", b"value %d" % offset, key=b"key", headers=headers)
+                headers += [("ottla.dlq.pipeline", pipeline.encode())]
+                producer.send(f"{self.topic}-dlq", f"{value} {offset}".encode(), key=b"key", headers=headers)
 
     def sent(self) -> list[ConsumerRecord]:
         records = asyncio.run(read_all(self.broker.bootstrap, self.topic))
@@ -65,16 +66,33 @@ def letters(broker: InProcessBroker, tmp_path: Path) -> Letters:
 
 def test_each_once_and_untouched(letters: Letters) -> None:
     letters.add(3, 4, 3)  # the first was written twice, by a micro-batch that was repeated
-    found = replay(letters.topic, letters.settings, letters.places)
+    found = replay(letters.topic, letters.settings, letters.places, pipeline="shop")
     assert (found.found, found.sent, found.rules) == (2, 2, {"positive": 2})
     assert [(one.key, one.value, one.headers) for one in letters.sent()] == [
         (b"key", b"value 3", (("mine", b"1"), ("none", None), ("ottla.replayed", f"{letters.topic}-dlq-0@0".encode()))),
         (b"key", b"value 4", (("mine", b"1"), ("none", None), ("ottla.replayed", f"{letters.topic}-dlq-0@1".encode()))),
     ]
-    assert replay(letters.topic, letters.settings, letters.places).found == 0
+    assert replay(letters.topic, letters.settings, letters.places, pipeline="shop").found == 0
     letters.add(5)
-    assert replay(letters.topic, letters.settings, letters.places).sent == 1
+    assert replay(letters.topic, letters.settings, letters.places, pipeline="shop").sent == 1
     assert letters.values() == [b"value 3", b"value 4", b"value 5"]
+
+
+def test_a_letter_that_was_written_twice_with_a_replay_between(letters: Letters) -> None:
+    letters.add(3)
+    assert replay(letters.topic, letters.settings, letters.places, pipeline="shop").sent == 1
+    letters.add(3)
+    assert replay(letters.topic, letters.settings, letters.places, pipeline="shop").found == 0
+    letters.add(3, value="of a topic that was made anew:")
+    assert replay(letters.topic, letters.settings, letters.places, pipeline="shop").sent == 1
+    assert letters.values() == [b"of a topic that was made anew: 3", b"value 3"]
+
+
+def test_what_another_pipeline_has_dropped_is_its_own(letters: Letters) -> None:
+    letters.add(1)
+    letters.add(1, 2, pipeline="another")
+    assert replay(letters.topic, letters.settings, letters.places, pipeline="shop").rules == {"positive": 1}
+    assert letters.values() == [b"value 1"]
 
 
 @pytest.mark.parametrize("reached", [0, 1, 2])
@@ -87,7 +105,7 @@ def test_a_replay_that_died(letters: Letters, reached: int) -> None:
         for number in range(reached):
             marker = f"{letters.topic}-dlq-0@{number}".encode()
             producer.send(letters.topic, b"value %d" % (number + 1), headers=[("ottla.replayed", marker)])
-    assert replay(letters.topic, letters.settings, letters.places).sent == 2 - reached
+    assert replay(letters.topic, letters.settings, letters.places, pipeline="shop").sent == 2 - reached
     assert letters.values() == [b"value 1", b"value 2"]
     assert read_json(letters.places.replay(letters.topic)) == {"done": {"0": 2}}
 
@@ -114,7 +132,7 @@ def test_one_at_a_time(letters: Letters) -> None:
     ):
         pass
     with pytest.raises(NotFound, match=r"away-dlq is not there"):
-        replay("away", letters.settings, letters.places)
+        replay("away", letters.settings, letters.places, pipeline="shop")
 
 
 def test_more_than_is_sent_at_once(letters: Letters) -> None:
@@ -123,7 +141,7 @@ def test_more_than_is_sent_at_once(letters: Letters) -> None:
     with Producer(letters.settings) as producer:
         for number, value in enumerate(values):
             producer.send(f"{letters.topic}-dlq", value, key=b"key", headers=[("ottla.dlq.offset", b"%d" % number)])
-    found = replay(letters.topic, letters.settings, letters.places)
+    found = replay(letters.topic, letters.settings, letters.places, pipeline="shop")
     assert (found.found, found.sent, found.rules) == (20, 20, {"unknown": 20})
     assert sorted(one.value or b"" for one in letters.sent()) == sorted(values)
-    assert replay(letters.topic, letters.settings, letters.places).found == 0
+    assert replay(letters.topic, letters.settings, letters.places, pipeline="shop").found == 0

@@ -96,6 +96,6 @@ def test_a_pipeline_from_kafka_to_kafka(spark: Any, kept_settings: None, kafka: 
     check(RECORDS + 1, bad)
     backfill(pipeline.run(), Range(0, 2 * TIME))
     check(RECORDS + 1, bad)
-    assert replay(pipeline.topic, {"bootstrap.servers": kafka.bootstrap}, pipeline.places).sent == bad
+    assert replay(pipeline.topic, {"bootstrap.servers": kafka.bootstrap}, pipeline.places, pipeline="shop").sent == bad
     pipeline.catch_up()
     check(RECORDS + 1 + bad, 2 * bad)

@@ -15,6 +15,7 @@ from ottla.pipeline.status import FAILED, RUNNING, FlowStatus, write_status
 from ottla.pipeline.tables.files import now_ms
 from ottla.pipeline.tables.log import TableLog, TableState
 from ottla.pipeline.tables.stream import version_of
+from ottla.pipeline.tables.upkeep import EVERY_VERSION
 from ottla.pipeline.writing import DEAD, DROPPED, FAILED_PREFIX, ROWS_IN, ROWS_OUT, TableWriter
 from ottla.spark.options import client_settings
 from ottla.spark.sink.ledger import ledger_entry
@@ -34,8 +35,6 @@ _STATE: Final = re.compile(r" SQLSTATE: \w{5}")
 _PYTHON: Final = re.compile(r"^([A-Za-z_]\w*(?:Error|Exception)(?:: .+)?)$", re.MULTILINE)
 _JAVA: Final = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+\w+: (.+)$", re.MULTILINE)
 _ERROR_CHARACTERS_MAX: Final = 1000
-#: Of a table that no flow reads.
-_EVERY_VERSION: Final = 2**62
 _NEEDS_KEYS: Final = "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION"
 
 
@@ -129,10 +128,11 @@ class RunningFlow:
             tracking.take(progress)
 
     def read_by(self, flows: list[RunningFlow]) -> None:
-        """All flows of the pipeline: files that one of them has still to read are kept."""
+        """All flows of the pipeline: files that one of them has still to read, or that its frame names, are kept."""
         if self._writer is not None:
             readers = [flow for flow in flows if self.name in flow.planned.tables]
-            self._writer.read_by_all = lambda: min((one.has_read() for one in readers), default=_EVERY_VERSION)
+            self._writer.read_by_all = lambda: min((one.has_read() for one in readers), default=EVERY_VERSION)
+            self._writer.in_frames = lambda: set().union(*(flow.planned.snapshots.get(self.name, ()) for flow in flows))
 
     def has_read(self) -> int:
         """The version of its tables that the flow has finished with, as its checkpoint says; -1 before any.

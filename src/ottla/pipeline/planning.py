@@ -41,8 +41,8 @@ class PlannedFlow:
     #: Of a table: the columns that it stores.
     schema: Any = None
     rules: tuple[Rule, ...] = ()
-    #: Whether it reads a table as it is at one moment.
-    has_snapshots: bool = False
+    #: Of tables that it reads as they are at one moment: the files that its frame names.
+    snapshots: dict[str, set[str]] = field(default_factory=dict)
 
     @property
     def is_stream(self) -> bool:
@@ -74,15 +74,18 @@ class Plan:
 
     def frame_of_now(self, planned: PlannedFlow) -> Any:
         """The flow's frame; made anew where what `read` gives may have changed since."""
-        return self.again(planned) if planned.has_snapshots else planned.frame
+        return self.again(planned) if planned.snapshots else planned.frame
 
     def again(self, planned: PlannedFlow) -> Any:
         """The function is called once more."""
-        self._noted.append(PlannedFlow(flow=planned.flow))
+        noted = PlannedFlow(flow=planned.flow)
+        self._noted.append(noted)
         try:
-            return self._frame(planned.flow)
+            frame = self._frame(planned.flow)
         finally:
             self._noted.pop()
+        planned.snapshots = noted.snapshots
+        return frame
 
     # What functions ask for while they run
 
@@ -125,9 +128,9 @@ class Plan:
         if flow.kind is Kind.VIEW:
             return self._frame(flow)
         planned = self._plan(flow)
-        self._noted[-1].has_snapshots = True
         log = TableLog(self.places.table(name))
         state = log.state()
+        self._noted[-1].snapshots.setdefault(name, set()).update(state.files)
         return (
             frame_of(self.spark, log, (), planned.schema)
             if state.schema is None

@@ -3,7 +3,8 @@
 Each once, whatever dies: before it sends anything, a replay notes where the dead letters begin and end, and where the
 topic they go to ends. One that finds the note of another that did not come to its end first looks which of its records
 are there: their header says which dead letter they were. Dead letters of one record of one table, which a crash has
-had written twice, count as one.
+had written twice, count as one: also where a replay lies between the two, so each replay reads all from the first on.
+What another pipeline has dropped is left to that one's replay.
 
 Records are sent as they are read, since dead letters are kept for ever; of all of them only a digest is remembered.
 """
@@ -32,6 +33,11 @@ _AHEAD_MAX: Final = 10_000
 _AHEAD_BYTES_MAX: Final = 16 * 1024 * 1024
 #: Of a digest that tells records apart: of a thousand million no two are alike by chance.
 _DIGEST_BYTES: Final = 16
+#: Brokers take no longer request by default; how large a record may be is the topic's to say.
+_REQUEST_BYTES_MAX: Final = 104_857_600
+_PIPELINE: Final = f"{PREFIX}pipeline"
+#: Headers that say which record of which table a dead letter is.
+_ORIGIN: Final = ("topic", "partition", "offset", "time", "pipeline", "table")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +51,11 @@ class Replay:
     rules: dict[str, int]
 
 
-def replay(topic: str, settings: Mapping[str, Any], places: Places, *, dry_run: bool = False) -> Replay:
-    """Sends what was not sent before; `dry_run` only counts. The caller holds the places. Raises NotFound."""
+def replay(topic: str, settings: Mapping[str, Any], places: Places, *, pipeline: str, dry_run: bool = False) -> Replay:
+    """Sends what this pipeline has dropped and was not sent before; `dry_run` only counts. The caller holds the places.
+
+    Raises NotFound.
+    """
     letters = dead_letter_topic(topic)
     with Admin(settings) as admin:
         there = set(admin.list_topics())
@@ -62,7 +71,8 @@ def replay(topic: str, settings: Mapping[str, Any], places: Places, *, dry_run: 
         if not dry_run:
             write_json(places.replay(topic), begun)
         rules: dict[str, int] = {}
-        with contextlib.closing(_waiting(consumer, letters, note["done"], ends, sent, rules)) as waiting:
+        waits = _waiting(_own(_records(consumer, letters, {}, ends), pipeline), note["done"], sent, rules)
+        with contextlib.closing(waits) as waiting:
             found = sum(1 for _ in waiting) if dry_run else _send(waiting, topic, settings)
     if dry_run:
         return Replay(topic=topic, found=found, sent=0, rules=rules)
@@ -85,12 +95,16 @@ def _sent_before(consumer: Consumer, topic: str, note: dict[str, Any]) -> set[st
     return {text for one in records if (text := _header(one, REPLAYED)) is not None}
 
 
+def _own(letters: Iterable[ConsumerRecord], pipeline: str) -> Iterator[ConsumerRecord]:
+    return (one for one in letters if _header(one, _PIPELINE) in {None, pipeline})
+
+
 def _waiting(
-    consumer: Consumer, letters: str, done: Ends, ends: Ends, sent: set[str], rules: dict[str, int]
+    letters: Iterable[ConsumerRecord], done: Ends, sent: set[str], rules: dict[str, int]
 ) -> Generator[ConsumerRecord, None, None]:
     """Those that are not sent yet; `rules` has how many of them that went by have broken which."""
-    for one in _distinct(_records(consumer, letters, done, ends)):
-        if _place(one) not in sent:
+    for one in _distinct(letters):
+        if one.offset >= done.get(str(one.partition), 0) and _place(one) not in sent:
             rule = _header(one, PREFIX + "rule") or "unknown"
             rules[rule] = rules.get(rule, 0) + 1
             yield one
@@ -99,7 +113,7 @@ def _waiting(
 def _send(records: Iterator[ConsumerRecord], topic: str, settings: Mapping[str, Any]) -> int:
     """How many there were."""
     total = 0
-    with Producer(settings) as producer:
+    with Producer({**settings, "max.request.size": str(_REQUEST_BYTES_MAX)}) as producer:
         for some in _parts(records):
             sent = [producer.send(topic, one.value, key=one.key, headers=_headers(one)) for one in some]
             producer.flush()
@@ -133,11 +147,14 @@ def _place(record: ConsumerRecord) -> str:
 
 
 def _distinct(records: Iterable[ConsumerRecord]) -> Iterator[ConsumerRecord]:
+    """Each record that a table has dropped once: a topic that was made anew has others at the same offsets."""
     seen: set[bytes] = set()
     for one in records:
-        names = ("topic", "partition", "offset", "pipeline", "table")
-        text = json.dumps([_header(one, PREFIX + name) for name in names])
-        origin = hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).digest()
+        text = json.dumps([_header(one, PREFIX + name) for name in _ORIGIN])
+        digest = hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES)
+        for part in (one.key, one.value):
+            digest.update(b"-" if part is None else b"%d:" % len(part) + part)
+        origin = digest.digest()
         if origin not in seen:
             seen.add(origin)
             yield one

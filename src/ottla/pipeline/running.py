@@ -29,6 +29,7 @@ from ottla.pipeline.tables.delta import publish
 from ottla.pipeline.tables.files import now_ms, write_files
 from ottla.pipeline.tables.log import Commit, TableLog
 from ottla.pipeline.tables.stream import TableSource
+from ottla.pipeline.tables.upkeep import EVERY_VERSION, delete_unused
 from ottla.pipeline.writing import (
     DEAD,
     DROPPED,
@@ -173,6 +174,8 @@ def write_whole(planned: PlannedFlow, frame: Any, places: Places) -> None:
     )
     if flow.delta:
         publish(log)
+    # No stream reads such a table, and what reads it as it is begins behind this.
+    delete_unused(log, now_ms(), EVERY_VERSION)
 
 
 def prepare(spark: Any) -> None:

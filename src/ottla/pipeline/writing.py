@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -65,6 +66,8 @@ class TableWriter:
         self.batch: int | None = None
         #: The version of the table that all its readers have read.
         self.read_by_all: Callable[[], int] = lambda: -1
+        #: Its files that frames name which run.
+        self.in_frames: Callable[[], AbstractSet[str]] = frozenset
         self._schema = planned.schema
         self._rules = planned.rules
         self._places = places
@@ -166,7 +169,7 @@ class TableWriter:
             retain(self.log, now, self.flow.retain_ms)
         compact(self.log, now, self.flow.retain_ms)
         if self.batch is not None and self.batch % _UPKEEP_EVERY == _UPKEEP_EVERY - 1:
-            delete_unused(self.log, now, self.read_by_all())
+            delete_unused(self.log, now, self.read_by_all(), self.in_frames())
 
 
 def check_follows(state: TableState, query: str, batch: int, folder: str) -> None:

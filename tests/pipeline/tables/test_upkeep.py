@@ -59,6 +59,7 @@ def test_old_rows_go_and_files_stay_for_who_has_not_read_them(log: TableLog) -> 
     assert [row["id"] for row in rows(log)] == [2, 3]  # type: ignore[index]
     late = 4 * HOUR + REMOVED_KEPT_MS + 1
     assert delete_unused(log, 4 * HOUR, 10) == 0  # readers that have begun
+    assert delete_unused(log, late, 10, {"data/0/part.parquet", "data/1/part.parquet"}) == 0  # a frame that runs
     assert delete_unused(log, late, 0) == 1  # a stream that has read version 0 alone
     assert delete_unused(log, late, 10) == 1
     assert [row["id"] for row in rows(log)] == [2, 3]  # type: ignore[index]

@@ -10,13 +10,17 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 from tests.spark.source.conftest import Fill
 
 from ottla.client.sync import Admin
+from ottla.client.wire.cluster import Cluster
 from ottla.model import TopicPartition
 from ottla.spark import OptionError
+from ottla.spark.source import stream
 from ottla.spark.source.columns import spark_schema
 from ottla.spark.source.errors import DataLost, TopicMissing
 from ottla.spark.source.offsets import TOPIC_IDS
 from ottla.spark.source.progress import COMMITTED_TO
+from ottla.spark.source.settings import Subscription
 from ottla.spark.source.stream import StreamReader, stream_reader
+from ottla.spark.source.topics import FoundPartitions, find_partitions
 from ottla.testing import InProcessBroker
 
 EVERYTHING = ReadAllAvailable()
@@ -73,6 +77,20 @@ def test_limits(broker: InProcessBroker, topic: str, fill: Fill) -> None:
         reader_for(broker, topic, maxBytesPerTrigger=0)
 
 
+class LaggingBroker:
+    """Answers so many times as one that has not heard of the topic yet."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left = 0
+        monkeypatch.setattr(stream, "find_partitions", self.find)
+
+    async def find(self, cluster: Cluster, subscription: Subscription) -> FoundPartitions:
+        if not self.left:
+            return await find_partitions(cluster, subscription)
+        self.left -= 1
+        return FoundPartitions([], {}, ["it does not exist"])
+
+
 def test_a_limit_of_bytes(broker: InProcessBroker, topic: str, fill: Fill) -> None:
     fill(broker.bootstrap, topic, 300)
     reader = reader_for(broker, topic, maxBytesPerTrigger=1500)
@@ -111,6 +129,18 @@ def test_latest_is_where_it_was_when_the_query_first_began(broker: InProcessBrok
     assert values(again, again.initialOffset(), logged) == []
     assert values(again, logged, again.latestOffset(logged, EVERYTHING)) == [30, 31, 32]
     assert values(first, logged, first.latestOffset(logged, EVERYTHING)) == [30, 31, 32]
+
+
+@pytest.mark.parametrize("starting", [{"startingTimestamp": 0}, {"startingOffsets": "group", "kafka.group.id": "no"}])
+def test_available_now_reads_on_behind_a_first_batch_that_was_not_finished(
+    broker: InProcessBroker, topic: str, fill: Fill, starting: dict[str, Any]
+) -> None:
+    fill(broker.bootstrap, topic, 30)
+    reader = reader_for(broker, topic, **starting)
+    reader.prepareForTriggerAvailableNow()
+    logged = as_spark_keeps_it(reader.initialOffset())  # by the driver that died
+    assert values(reader, logged, logged) == []
+    assert values(reader, logged, reader.latestOffset(logged, EVERYTHING)) == list(range(30))
 
 
 def test_available_now_ends_where_it_was_when_it_began(broker: InProcessBroker, topic: str, fill: Fill) -> None:
@@ -161,6 +191,73 @@ def test_a_topic_that_vanishes(broker: InProcessBroker, topic: str, fill: Fill, 
         reader_for(broker, topic).initialOffset()
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_broker_that_lags_takes_no_topic_away(
+    broker: InProcessBroker, topic: str, fill: Fill, monkeypatch: pytest.MonkeyPatch, *, strict: bool
+) -> None:
+    lagging = LaggingBroker(monkeypatch)
+    fill(broker.bootstrap, topic, 30)
+    reader = reader_for(broker, topic, failOnDataLoss=str(strict).lower())
+    end = reader.latestOffset(reader.initialOffset(), EVERYTHING)
+    lagging.left = 3
+    assert reader.latestOffset(end, EVERYTHING) == end
+    assert not lagging.left
+
+
+def test_a_broker_that_lags_as_available_now_begins(
+    broker: InProcessBroker, topic: str, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lagging = LaggingBroker(monkeypatch)
+    fill(broker.bootstrap, topic, 30)
+    reader = reader_for(broker, topic)
+    lagging.left = 3
+    reader.prepareForTriggerAvailableNow()
+    start = reader.initialOffset()
+    assert values(reader, start, reader.latestOffset(start, EVERYTHING)) == list(range(30))
+
+
+def test_what_available_now_did_not_see_as_it_began_stays_where_it_was(
+    broker: InProcessBroker, topic: str, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lagging = LaggingBroker(monkeypatch)
+    fill(broker.bootstrap, topic, 30)
+    reader = reader_for(broker, topic)
+    known = as_spark_keeps_it(reader.latestOffset({topic: {"0": 4, "1": 5, "2": 6}}, ReadMaxRows(3)))
+    again = reader_for(broker, topic)
+    lagging.left = 1_000
+    again.prepareForTriggerAvailableNow()
+    lagging.left = 0
+    assert again.latestOffset(known, EVERYTHING) == known
+
+
+def test_of_new_partitions_only_those_that_are_gone_are_given_up(
+    broker: InProcessBroker, topic: str, fill: Fill, log_lines: list[str]
+) -> None:
+    fill(broker.bootstrap, topic, 30)
+    gone = f"{topic}-gone"
+    end = {topic: {"0": 10, "1": 10, "2": 10}, gone: {"0": 5}}
+    options = {"subscribePattern": f"^{topic}"}
+    assert values(reader_for(broker, topic, **options, failOnDataLoss="false"), {}, end) == list(range(30))
+    assert sum(f"of {gone}-0 nothing can be read any more" in line for line in log_lines) == 1
+    with pytest.raises(DataLost, match=f"of {gone}-0 nothing can be read any more"):
+        reader_for(broker, topic, **options).partitions({}, end)
+
+
+def test_a_new_partition_that_does_not_begin_at_zero_is_a_loss(
+    broker: InProcessBroker, topic: str, fill: Fill, log_lines: list[str]
+) -> None:
+    fill(broker.bootstrap, topic, 30)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.delete_records({TopicPartition(topic, 1): 4})
+    strict, forgiving = reader_for(broker, topic), reader_for(broker, topic, failOnDataLoss="false")
+    start, end = {topic: {"0": 10}}, {topic: {"0": 10, "1": 10, "2": 10}}
+    said = f"{topic}-1 is new to the query, and begins at offset 4 instead of 0"
+    with pytest.raises(DataLost, match=said):
+        strict.partitions(start, end)
+    assert len(values(forgiving, start, end)) == 16
+    assert sum(said in line for line in log_lines) == 1
+
+
 def test_a_topic_that_was_made_again_is_read_from_its_beginning(
     broker: InProcessBroker, topic: str, fill: Fill, log_lines: list[str]
 ) -> None:
@@ -177,10 +274,14 @@ def test_a_topic_that_was_made_again_is_read_from_its_beginning(
     assert any("was deleted and made again" in line for line in log_lines)
 
 
-def test_a_log_that_has_become_shorter(broker: InProcessBroker, topic: str, fill: Fill) -> None:
+@pytest.mark.parametrize("available_now", [False, True])
+def test_a_log_that_has_become_shorter(broker: InProcessBroker, topic: str, fill: Fill, *, available_now: bool) -> None:
     fill(broker.bootstrap, topic, 30)
     strict, forgiving = reader_for(broker, topic), reader_for(broker, topic, failOnDataLoss="false")
     before = {topic: {"0": 10, "1": 15, "2": 10}}
+    if available_now:
+        strict.prepareForTriggerAvailableNow()
+        forgiving.prepareForTriggerAvailableNow()
     with pytest.raises(DataLost, match=f"offsets 10 to 14 of {topic}-1 .* the log ends at offset 10 now"):
         strict.latestOffset(before, EVERYTHING)
     assert plain(forgiving.latestOffset(before, EVERYTHING)) == {topic: {"0": 10, "1": 10, "2": 10}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -13,10 +14,13 @@ from pyspark.sql.datasource import InputPartition
 from tests.searches import seeds
 from tests.spark.source.conftest import Fill
 
+from ottla.client.errors import UnknownTopicId
 from ottla.client.sync import Admin, Producer
 from ottla.model import TopicPartition
+from ottla.protocol.generated.fetch import PartitionData
 from ottla.spark import OptionError
 from ottla.spark.source.errors import DataLost, ReadFailed, TopicMissing
+from ottla.spark.source.fetching import PartitionFetches
 from ottla.spark.source.links import Link, link
 from ottla.spark.source.loss import LossPolicy
 from ottla.spark.source.planning import batch_splits
@@ -248,6 +252,24 @@ def test_a_topic_deleted_and_made_again_is_another(
         read_all(settings, splits[:1])
     assert read_all(settings_for(broker, topic, failOnDataLoss="false"), splits[:1]) == []
     assert log_lines
+
+
+def test_a_leader_that_knows_no_ids_yet_is_asked_until_it_does(
+    broker: InProcessBroker, topic: str, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(broker.bootstrap, topic, 30)
+    quick = {"kafka.retry.backoff.ms": 1, "kafka.retry.backoff.max.ms": 1}
+    settings = settings_for(broker, topic, **quick, failOnDataLoss="false")
+    splits = batch_splits(settings)
+    answer, refused = PartitionFetches.answer, itertools.count()
+
+    async def of_a_new_leader(fetches: PartitionFetches, cluster: Any, offset: int) -> PartitionData:
+        if next(refused) < 20:
+            raise UnknownTopicId(topic)
+        return await answer(fetches, cluster, offset)
+
+    monkeypatch.setattr(PartitionFetches, "answer", of_a_new_leader)
+    assert read_all(settings, splits) == numbered(30)
 
 
 def test_a_topic_deleted(broker: InProcessBroker, topic: str, fill: Fill) -> None:

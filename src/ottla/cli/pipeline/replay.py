@@ -9,6 +9,7 @@ ottla pipeline replay orders.py --topic orders --yes
 from __future__ import annotations
 
 import argparse
+import os
 
 from ottla.cli import options as shared
 from ottla.cli.counting import counted
@@ -35,12 +36,13 @@ def run(options: argparse.Namespace) -> int:
     from ottla.pipeline.replay import Replay, replay, topics_with_letters
 
     places: Places = places_of(options)
+    name = os.path.splitext(os.path.basename(options.file))[0]
     found: list[Replay] = []
     with explained(), explained_client():
         settings = settings_of(options)
         topics = [options.topic] if options.topic else topics_with_letters(settings)
         with places.replaying():
-            found.extend(replay(topic, settings, places, dry_run=not options.yes) for topic in topics)
+            found.extend(replay(topic, settings, places, pipeline=name, dry_run=not options.yes) for topic in topics)
     data = [{"topic": one.topic, "found": one.found, "sent": one.sent, "rules": one.rules} for one in found]
     lines = [
         f"{one.topic}: {counted(one.found, 'dead letter')} {'sent' if options.yes else 'to send'}{_rules(one.rules)}\n"

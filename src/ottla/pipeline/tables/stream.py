@@ -1,5 +1,8 @@
 """A table as a stream: `format("ottla_table")`. Its offset is a version; a version's rows are those of its commit.
 
+Beside the version stands the query that wrote the table: a table that was made anew has another, and versions say
+nothing of it.
+
 The data source reads files by pyarrow in tasks, since Spark's own stream of files would take each file that lies in a
 folder, whether a commit names it or not.
 """
@@ -18,6 +21,7 @@ from ottla.pipeline.tables.log import TableLog
 FORMAT: Final = "ottla_table"
 PATH: Final = "path"
 _VERSION: Final = "version"
+_QUERY: Final = "query"
 #: What a micro-batch reads at most, unless one version has more: a first run over a table that is long there.
 BATCH_BYTES_MAX: Final = 256 * 1024 * 1024
 #: A task reads small files together.
@@ -52,7 +56,7 @@ class TableStreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerA
 
     # Planning, in a process of the driver
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's names, here and below
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
         return {_VERSION: -1}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -61,30 +65,33 @@ class TableStreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerA
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         return limits_of_spark.ReadAllAvailable()
 
-    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802 - its own limit
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802 - its own limit
         """As many versions as a micro-batch may read, one at least."""
         log = TableLog(self._folder)
-        newest = log.state().version
-        if self._target is not None:
-            newest = min(newest, self._target)
+        state = log.state()
+        newest = state.version
         found, total = start[_VERSION], 0
-        if found > newest and self._target is None:
+        if found > newest or (_QUERY in start and start[_QUERY] not in state.batches):
             raise BadState(
                 f"{self._folder} ends with version {newest}, and a flow has read {found}: it was made anew; "
                 "delete the flow's folders in checkpoints/ and tables/, and run it anew"
             )
-        for version in range(found + 1, newest + 1):
+        until = newest if self._target is None else min(newest, self._target)
+        for version in range(found + 1, until + 1):
             (commit,) = log.commits(version - 1, version)
             total += sum(file.bytes for file in commit.for_streams)
             if total > BATCH_BYTES_MAX and found > start[_VERSION]:
                 break
             found = version
-        return {_VERSION: found}
+        if found == start[_VERSION]:
+            return start
+        writer = next(iter(state.batches), None)
+        return {_VERSION: found} if writer is None else {_VERSION: found, _QUERY: writer}
 
-    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         return {_VERSION: TableLog(self._folder).state().version}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[TableFiles]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TableFiles]:
         log = TableLog(self._folder)
         found: list[TableFiles] = []
         paths: list[str] = []
@@ -100,7 +107,7 @@ class TableStreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerA
             found.append(TableFiles(tuple(paths)))
         return found
 
-    def commit(self, end: dict[str, int]) -> None:
+    def commit(self, end: dict[str, Any]) -> None:
         """Nothing is kept of it: the flow's checkpoint says what was read."""
 
     # Reading, in tasks
@@ -113,7 +120,7 @@ class TableStreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerA
 def version_of(offset: Mapping[str, Any]) -> int | None:
     """The version that an offset of a checkpoint says; None where it is another source's."""
     found = offset.get(_VERSION)
-    return found if isinstance(found, int) and len(offset) == 1 else None
+    return found if isinstance(found, int) else None
 
 
 def _batches(path: str, schema: Any) -> Iterator[Any]:

@@ -9,6 +9,7 @@ import contextlib
 import os
 import shutil
 import uuid
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from ottla.pipeline.tables.log import DATA, Commit, TableFile, TableLog, sync_folder
@@ -25,6 +26,8 @@ _ROWS_A_BATCH: Final = 65_536
 RETAIN_PARTS: Final = 8
 #: A reader that began before a file was replaced has so long to end.
 REMOVED_KEPT_MS: Final = 3_600_000
+#: Of a table that no flow reads as a stream.
+EVERY_VERSION: Final = 2**62
 
 
 def compact(log: TableLog, now: int, retain_ms: int | None = None) -> bool:
@@ -66,12 +69,14 @@ def retain(log: TableLog, now: int, retain_ms: int) -> int:
     return len(old)
 
 
-def delete_unused(log: TableLog, now: int, read_by_all: int) -> int:
+def delete_unused(log: TableLog, now: int, read_by_all: int, in_frames: AbstractSet[str] = frozenset()) -> int:
     """Deletes files that no version of use names: those that are out of the table for long enough, of versions that
     all flows have read up to `read_by_all`, and what attempts left behind that never came to a commit; how many.
+
+    What is `in_frames` stays: a flow that joins a stream with a table reads the same files as long as it runs.
     """
     state = log.state()
-    needed = set(state.files)
+    needed = {*state.files, *in_frames}
     oldest = log.oldest()
     for version in range(oldest, state.version + 1):
         (commit,) = log.commits(version - 1, version)

@@ -1,5 +1,9 @@
 """Fetches of one partition, from its leader and by its topic's id: a topic that was made again is another.
 
+A leader that knows a replica in the rack of `kafka.client.rack` answers with its name and no records (KIP-392); the
+next fetch goes there. What the replica does not give at once, or answers with an error, is asked of the leader, and so
+is the rest of the split: a replica lags, and only the leader's word counts on what is there.
+
 What is here asks once, and raises what the leader answers instead; to try again is the caller's work.
 """
 
@@ -7,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ottla.client.errors import NotLeaderOrFollower, UnknownTopicOrPartition, error_of
+from ottla.client.errors import KafkaError, NotLeaderOrFollower, UnknownTopicOrPartition, error_of
 from ottla.client.settings import ConsumerSettings
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.connections import CONTROL
@@ -49,6 +53,10 @@ class PartitionFetches:
         self._split = split
         self._tp = split.tp
         self.isolation = READ_COMMITTED if settings.isolation_level == "read_committed" else READ_UNCOMMITTED
+        #: The broker that the leader has sent us to.
+        self.replica: int | None = None
+        #: Empty as soon as a replica has failed: the leader does not send us away any more.
+        self._rack = settings.client_rack
 
     async def leader(self, cluster: Cluster) -> tuple[Topic, Partition]:
         """Of the topic that was planned for; raises where another has its name, or nobody leads the partition."""
@@ -68,15 +76,30 @@ class PartitionFetches:
         return topic, leader
 
     async def answer(self, cluster: Cluster, offset: int) -> PartitionData:
-        """What the leader has from an offset on, waiting for it as the settings say."""
+        """What there is from an offset on, waiting for it as the settings say."""
+        if self.replica is not None:
+            try:
+                answered = await self._records(cluster, offset, self.replica)
+            except KafkaError:
+                answered = None
+            if answered is not None and answered.records is not None and len(answered.records):
+                return answered
+            self.replica, self._rack = None, ""
+        answered = await self._records(cluster, offset, None)
+        if answered.preferred_read_replica >= 0:
+            self.replica = answered.preferred_read_replica
+        return answered
+
+    async def _records(self, cluster: Cluster, offset: int, replica: int | None) -> PartitionData:
         settings = self.settings
         return await self._asked(
             cluster,
             FetchPartition(fetch_offset=offset, partition_max_bytes=settings.max_partition_fetch_bytes),
             max_wait_ms=settings.fetch_max_wait_ms,
             min_bytes=settings.fetch_min_bytes,
-            rack=settings.client_rack,
+            rack=self._rack,
             at_least=_ISOLATION,
+            replica=replica,
         )
 
     async def word(self, cluster: Cluster, offset: int, epoch: int) -> PartitionData:
@@ -88,12 +111,22 @@ class PartitionFetches:
         return await self._asked(cluster, partition, max_wait_ms=0, min_bytes=0, rack="", at_least=_BY_ID)
 
     async def _asked(
-        self, cluster: Cluster, wanted: FetchPartition, *, max_wait_ms: int, min_bytes: int, rack: str, at_least: int
+        self,
+        cluster: Cluster,
+        wanted: FetchPartition,
+        *,
+        max_wait_ms: int,
+        min_bytes: int,
+        rack: str,
+        at_least: int,
+        replica: int | None = None,
     ) -> PartitionData:
+        """Of the leader, or of a replica that it has named."""
         tp = self._tp
         topic, leader = await self.leader(cluster)
+        broker = leader.leader if replica is None else replica
         # The lane of questions: this link has no others while it fetches, so one connection to a broker does.
-        connection = await cluster.connections.to(leader.leader, CONTROL)
+        connection = await cluster.connections.to(broker, CONTROL)
         version = connection.version(ApiKey.FETCH, at_least=at_least)
         topic_id = self._split.topic_id if self._split.topic_id != ZERO_TOPIC_ID else topic.topic_id
         if topic_id == ZERO_TOPIC_ID:
@@ -118,7 +151,7 @@ class PartitionFetches:
             raise error_of(answer.error_code, about=str(tp))
         answered = next((one for of in answer.responses for one in of.partitions), None)
         if answered is None:
-            raise NotLeaderOrFollower(f"{tp}: broker {leader.leader} answered nothing")
+            raise NotLeaderOrFollower(f"{tp}: broker {broker} answered nothing")
         if answered.error_code:
             if answered.current_leader.leader_id >= 0:
                 nodes = [Node(one.node_id, one.host, one.port, one.rack) for one in answer.node_endpoints]
@@ -127,6 +160,10 @@ class PartitionFetches:
                 )
             raise error_of(answered.error_code, about=str(tp))
         return answered
+
+    def is_gone(self, cluster: Cluster) -> bool:
+        """Whether the cluster, as it was last asked, does not have the topic that was planned for."""
+        return self._tp.topic not in cluster.metadata.topics or self._is_another(cluster)
 
     def _is_another(self, cluster: Cluster) -> bool:
         """Whether the topic that has the name now is another than was planned."""

@@ -40,8 +40,8 @@ from ottla.spark.source.loss import LossPolicy
 from ottla.spark.source.settings import POLL_TIMEOUT
 from ottla.spark.source.splits import Split
 
-#: So many times in a row brokers say that a topic is not there, or is another, until that is believed: one of them may
-#: have just begun, or lag behind.
+#: So many times in a row metadata say that a topic is not there, or is another, until that is believed: a broker may
+#: have just begun, or lag behind. A leader that knows no such id, and metadata do, has not heard of it yet.
 _GONE_AFTER: Final = 5
 _NOT_THERE: Final = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID}
@@ -192,7 +192,7 @@ class RangeReader:
                         return None
                     offset = moved
                 elif error.code in _NOT_THERE:
-                    not_there += 1
+                    not_there = not_there + 1 if self._fetches.is_gone(cluster) else 0
                     if not_there >= _GONE_AFTER:
                         self._loss.lost(self._tp, offset, self._split.until, "the topic was deleted, or made again")
                         return None

@@ -5,22 +5,24 @@ other instances that know nothing but the settings.
 
 Where a query begins is not in its checkpoint until the first batch is planned, and a stopped query that begins at
 *latest* would begin later when it is started again. So the first batch of a query whose beginning is not the same each
-time is empty: its end, which the checkpoint has, is the beginning.
+time is empty: its end, which the checkpoint has, is the beginning. *Earliest* counts as the same each time: what
+retention removes before the first batch was finished is not missed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming import datasource as limits_of_spark
 
-from ottla.client.errors import KafkaError
+from ottla.client.errors import KafkaError, SomeFailed
 from ottla.client.wire.cluster import Cluster
-from ottla.model import ZERO_TOPIC_ID, TopicPartition
+from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from ottla.spark.options import OptionError
 from ottla.spark.source.bounds import Offsets
 from ottla.spark.source.columns import columns_in
@@ -39,7 +41,10 @@ from ottla.spark.source.topics import FoundPartitions, find_partitions
 Result = TypeVar("Result")
 
 #: What messages call offsets that come out of a checkpoint.
-_CHECKPOINT = "the checkpoint"
+_CHECKPOINT: Final = "the checkpoint"
+#: So long brokers say that something is gone until that is believed, as the client has it for a topic that is new.
+_HEARD_SECONDS: Final = 2.0
+_ASKED_AGAIN_SECONDS: Final = 0.2
 
 
 class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -53,6 +58,8 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
         self._there: Positions | None = None
         #: What a run with `availableNow` reads up to.
         self._target: dict[TopicPartition, int] | None = None
+        #: Whether a batch was cut into splits: one is even before any is looked for, where the last was not finished.
+        self._has_planned = False
 
     # Planning, in the process of the driver
 
@@ -72,7 +79,8 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
         return limits_of_spark.ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
-        if start == self._initial and not _is_the_same_each_time(self._settings.starting) and self._there is None:
+        is_first = self._there is None and not self._has_planned
+        if is_first and start == self._initial and not _is_the_same_each_time(self._settings.starting):
             self._there = _kept(start)
             return start
         return self._run(lambda cluster: self._next(cluster, start, limit))
@@ -84,6 +92,7 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
         self._target = self._run(self._latest)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Split]:
+        self._has_planned = True
         return self._run(lambda cluster: self._splits(cluster, start, end))
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -111,19 +120,32 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
         return Positions(starts, found.ids)
 
     async def _latest(self, cluster: Cluster) -> dict[TopicPartition, int]:
-        found = await find_partitions(cluster, self._settings.subscription)
+        found = await self._found(cluster, lambda found: not found.missing)
         return await self._offsets(cluster).latest(found.partitions)
+
+    async def _found(self, cluster: Cluster, is_whole: Callable[[FoundPartitions], bool]) -> FoundPartitions:
+        """What there is. That something is not is believed when brokers have said so for a while: one of them lags."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _HEARD_SECONDS
+        while True:
+            found = await find_partitions(cluster, self._settings.subscription)
+            if is_whole(found) or loop.time() >= deadline:
+                return found
+            cluster.knew_nobody(await cluster.any_connection())
+            await asyncio.sleep(_ASKED_AGAIN_SECONDS)
 
     async def _next(self, cluster: Cluster, start: dict[str, Any], limit: Any) -> dict[str, Any]:
         """Where the next batch ends; `start` itself where there is to be none."""
-        found = await find_partitions(cluster, self._settings.subscription)
+        known = _kept(start)
+        found = await self._found(cluster, lambda found: _has_all(found, known))
         offsets = self._offsets(cluster)
         ends = await offsets.latest(found.partitions)
         self._there = Positions(ends, found.ids)
         if self._target is not None:
             ends = {tp: min(end, self._target[tp]) for tp, end in ends.items() if tp in self._target}
-        starts = await self._starts(offsets, _kept(start), found, ends)
-        ends = {tp: max(starts[tp], end) for tp, end in ends.items()}
+        starts = await self._starts(offsets, known, found, ends)
+        # What the run does not read stays where it was.
+        ends = {tp: starts[tp] if tp not in ends else max(starts[tp], ends[tp]) for tp in starts}
         everything = isinstance(limit, limits_of_spark.ReadAllAvailable)
         if not everything and self._target is None and self._waits(starts, ends):
             return start
@@ -141,21 +163,19 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
         self, offsets: Offsets, known: Positions, found: FoundPartitions, ends: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
         """Where reading goes on: where it stands; at the first offset of what is new. What is gone is a loss."""
+        assert self._there is not None, "it was asked for"
+        starts: dict[TopicPartition, int] = {}
         for tp, offset in known.offsets.items():
-            if tp not in ends and (self._target is None or tp not in found.partitions):
+            there = self._there.offsets.get(tp)
+            if there is None:
                 self._loss.report(
                     f"{tp} is no longer there, or no longer subscribed to: it was read up to offset {offset}"
                 )
-        starts: dict[TopicPartition, int] = {}
-        for tp, end in ends.items():
-            if tp not in known.offsets:
-                continue
-            offset = known.offsets[tp]
-            if not known.same_topic(tp.topic, found.ids[tp.topic]):
+            elif not known.same_topic(tp.topic, found.ids[tp.topic]):
                 self._loss.report(f"topic {tp.topic} was deleted and made again: {tp} was read up to offset {offset}")
-            elif offset > end and self._target is None:
-                self._loss.lost(tp, end, offset, f"the log ends at offset {end} now")
-                starts[tp] = end
+            elif offset > there:
+                self._loss.lost(tp, there, offset, f"the log ends at offset {there} now")
+                starts[tp] = there
             else:
                 starts[tp] = offset
         return starts | await offsets.earliest([tp for tp in ends if tp not in starts])
@@ -179,14 +199,22 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
     async def _beginnings(
         self, cluster: Cluster, new: list[TopicPartition], after: Positions
     ) -> dict[TopicPartition, int]:
+        """Of partitions that the batch before did not have."""
+        errors: Mapping[TopicPartition, KafkaError] = {}
         try:
-            return await self._offsets(cluster).earliest(new)
+            found = await self._offsets(cluster).earliest(new)
+        except SomeFailed as error:
+            errors, found = error.errors, {tp: one.offset for tp, one in error.results.items()}
         except KafkaError as error:
-            if error.retriable and error.code.name != "UNKNOWN_TOPIC_OR_PARTITION":
-                raise
-            names = ", ".join(str(tp) for tp in new)
-            self._loss.report(f"of {names} nothing can be read any more: {error}")
-            return {tp: after.offsets[tp] for tp in new}
+            errors, found = dict.fromkeys(new, error), {}
+        for tp, fault in errors.items():
+            if fault.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise fault
+            self._loss.report(f"of {tp} nothing can be read any more: {fault}")
+        for tp, first in found.items():
+            if first:
+                self._loss.report(f"{tp} is new to the query, and begins at offset {first} instead of 0")
+        return {tp: found.get(tp, after.offsets[tp]) for tp in new}
 
     # Reading, in tasks
 
@@ -207,6 +235,11 @@ def _kept(given: dict[str, Any]) -> Positions:
         raise OptionError(
             f"{error}: these are another source's offsets; give the query a checkpointLocation of its own"
         ) from None
+
+
+def _has_all(found: FoundPartitions, known: Positions) -> bool:
+    there = set(found.partitions)
+    return all(tp in there and known.same_topic(tp.topic, found.ids[tp.topic]) for tp in known.offsets)
 
 
 def _is_the_same_each_time(starting: Bound) -> bool:

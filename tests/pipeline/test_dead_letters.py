@@ -1,0 +1,57 @@
+"""Dead letters of large records: their topic takes them, and so does a replay."""
+
+from __future__ import annotations
+
+import pytest
+from tests.pipeline.conftest import Pipeline
+
+from ottla.client.admin.results import ConfigChange, ConfigResource
+from ottla.client.sync import Admin, Producer
+from ottla.pipeline.dead_letters import LIMIT, have_topics
+from ottla.pipeline.replay import replay
+from ottla.testing import InProcessBroker
+
+MIB = 1 << 20
+
+
+def limit(broker: InProcessBroker, topic: str) -> int:
+    resource = ConfigResource.topic(topic)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        return int(admin.describe_configs([resource])[resource][LIMIT].value or 0)
+
+
+def test_their_topic_takes_as_much_as_they_need(broker: InProcessBroker) -> None:
+    kafka = {"kafka.bootstrap.servers": broker.bootstrap}
+    have_topics({"small-dlq": 100}, kafka)
+    assert limit(broker, "small-dlq") == 2 * MIB
+    for needed, wanted in ((2 * MIB, 2 * MIB), (3 * MIB, 4 * MIB), (100, 4 * MIB)):
+        have_topics({"small-dlq": needed}, kafka)
+        assert limit(broker, "small-dlq") == wanted
+    broker.create_topic("own-dlq", configs={LIMIT: "5000"})
+    have_topics({"own-dlq": 5000}, kafka)
+    assert limit(broker, "own-dlq") == 5000
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+@pytest.mark.timeout(1200)
+def test_a_large_record_that_is_bad_stops_nothing(pipeline: Pipeline) -> None:
+    pipeline.define("""
+        @table
+        @expect_or_drop("positive", "amount > 0")
+        def orders():
+            return decode_json(read_topic("TOPIC"), "id BIGINT, amount DOUBLE")
+    """)
+    settings = {"bootstrap.servers": pipeline.broker.bootstrap}
+    with Admin(settings) as admin:
+        resource = ConfigResource.topic(pipeline.topic)
+        admin.incremental_alter_configs({resource: [ConfigChange(LIMIT, str(10 * MIB))]})
+    large = b"no JSON" + bytes(2 * MIB)
+    with Producer({**settings, "max.request.size": 4 * MIB}) as producer:
+        producer.send(pipeline.topic, large, key=b"k")
+    pipeline.send({"id": 1, "amount": 2})
+    pipeline.catch_up()
+    assert pipeline.rows("orders", "id") == [(1,)]
+    assert [one.value for one in pipeline.records(f"{pipeline.topic}-dlq")] == [large]
+    assert replay(pipeline.topic, settings, pipeline.places, pipeline="shop").sent == 1
+    assert [one.value for one in pipeline.records(pipeline.topic) if one.headers] == [large]
