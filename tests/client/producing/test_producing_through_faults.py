@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from typing import Any
 
 import pytest
 from tests.client.conftest import make_topic
@@ -197,6 +198,17 @@ async def test_send_waits_for_room_and_then_gives_up(bootstrap: str, topic: str)
             with pytest.raises(RecordTooLarge):
                 await producer.send(topic, b"x" * 4000)
             await producer.close(timeout_ms=0)
+
+
+async def test_a_brokers_quota_delays_records_by_what_it_asks_for(bootstrap: str, topic: str) -> None:
+    def throttled(answer: Any) -> None:
+        answer.throttle_time_ms = 50
+
+    async with Proxy(bootstrap, lambda one: Pass(throttled) if one.key == ApiKey.PRODUCE else Pass()) as proxy:
+        settings: dict[str, Any] = {"request_timeout_ms": 10_000, "delivery_timeout_ms": 20_000, "linger_ms": 0}
+        async with Producer(bootstrap_servers=proxy.bootstrap, **settings) as producer:
+            for number in range(3):  # in requests of their own, while the connection rests
+                assert (await producer.send_and_wait(topic, b"%d" % number)).offset == number
 
 
 async def test_room_comes_back_with_acknowledgements(bootstrap: str, topic: str) -> None:

@@ -239,10 +239,12 @@ class Sender:
                 self._send(connection, batches)
                 if self.fault is not None:
                     return None
-        for connection in rooms.values():
-            if connection is not None and connection.throttled_until > self._loop.time():
-                pause_ms = int((connection.throttled_until - self._loop.time()) * 1000) + 1
-                next_ms = now_ms + pause_ms if next_ms is None else min(next_ms, now_ms + pause_ms)
+        for node in rooms:
+            connection = self._cluster.connections.open(node, DATA)
+            pause = 0.0 if connection is None else connection.throttled_until - self._loop.time()
+            if pause > 0:  # nothing else would wake us at its end
+                again_ms = now_ms + int(pause * 1000) + 1
+                next_ms = again_ms if next_ms is None else min(next_ms, again_ms)
         return next_ms
 
     def _may_go(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
