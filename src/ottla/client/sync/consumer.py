@@ -47,6 +47,7 @@ class Consumer:
     def close(self, *, commit: bool = True) -> None:
         if self._closed:
             return
+        self._thread.check_may_wait()
         with self._calls.alone():
             try:
                 self._calls.run_alone(lambda: self._inner.close(commit=commit))

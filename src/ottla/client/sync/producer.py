@@ -242,6 +242,7 @@ class Producer:
         checked_timeout_ms(timeout_ms)
         if self._closed:
             return
+        self._thread.check_may_wait()
         self._closed = True
         try:
             self._thread.begin(lambda: self._close(timeout_ms)).result()
