@@ -325,6 +325,12 @@ class Producer(TransactionMethods):
         place = self._place(route, key, cost) if partition is None else partition
         return self._append(route, place, timestamp, key, value, headers, cost)
 
+    def is_known(self, topic: str, partition: int | None) -> bool:
+        """Whether a record for this partition (None: any) needs no news of its topic."""
+        route = self._routes.known.get(topic)
+        there = route is not None and topic in self.cluster.metadata.topics
+        return there and (partition is None or (route is not None and partition < len(route.topic.partitions)))
+
     async def enter(self, raw: RawRecord) -> Delivery:
         topic, value, key, partition, timestamp, headers = raw
         route = await self._route(topic, partition)

@@ -57,9 +57,14 @@ class LoopThread:
         self.check_may_wait()
         return asyncio.run_coroutine_threadsafe(_made(work), loop)
 
+    @property
+    def is_here(self) -> bool:
+        """Whether the caller is the loop's own thread."""
+        return threading.current_thread() is self._thread
+
     def check_may_wait(self) -> None:
         """Raises in the loop's own thread: nothing that it waits for could happen."""
-        if threading.current_thread() is self._thread:
+        if self.is_here:
             raise WrongThread("a call-back runs in the client's own thread: it must not wait for that, nor close it")
 
     def call(self, work: Callable[[], Result]) -> Result:
