@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 
 import pytest
 
@@ -13,7 +14,7 @@ from ottla.client.errors import (
     SerializationFailed,
     UnknownTopicOrPartition,
 )
-from ottla.client.records import ProducerRecord
+from ottla.client.records import ProducerRecord, RawRecord
 from ottla.client.sync import Admin, Consumer, Producer
 from ottla.client.sync.producer import HANDED_OVER_MAX, Delivery
 from ottla.model import TopicPartition
@@ -101,6 +102,14 @@ def test_a_topic_that_is_not_there_holds_up_nobody_elses_records(bootstrap: str,
         assert not any(one.done() for one in missing)
         producer.close(timeout_ms=0)
         assert all(isinstance(one.exception(), ClientClosed) for one in missing)
+
+
+def test_what_is_held_has_an_end_when_the_loop_ends_before_its_turn(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        producer.partitions_for(topic)
+        held = [Delivery(producer, RawRecord("elsewhere", b"x", None, None, None, ()), None) for _ in range(3)]
+        producer._held["elsewhere"] = deque(held)
+    assert all(isinstance(one.exception(), ClientClosed) for one in held)
 
 
 def test_all_records_of_a_topic_that_does_not_come_have_their_outcome_at_once(bootstrap: str, topic: str) -> None:

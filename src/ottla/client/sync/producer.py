@@ -304,12 +304,13 @@ class Producer:
 
     def _refuse_all(self) -> None:
         """In any thread: what was handed over and is in no batch has an end all the same."""
-        while self._handed:
-            try:
-                delivery = self._handed.popleft()
-            except IndexError:  # another thread does the same
-                return
-            delivery.refused(_closed())
+        for waiting in (self._handed, *list(self._held.values())):
+            while waiting:
+                try:
+                    delivery = waiting.popleft()
+                except IndexError:  # another thread does the same
+                    break
+                delivery.refused(_closed())
 
     def wait_for(self, delivery: Delivery, timeout: float | None) -> None:
         self._thread.run(delivery.known, timeout)
