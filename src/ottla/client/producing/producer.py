@@ -75,7 +75,7 @@ class Producer(TransactionMethods):
     ) -> None:
         self.settings = consistent(parse_settings(ProducerSettings, settings, keywords))
         self._partitioner = partitioner_for(self.settings.partitioner)
-        if self.settings.partitioner_ignore_keys:
+        if self.settings.partitioner_ignore_keys and self._partitioner is murmur2_partitioner:
             self._partitioner = sticky_partitioner
         self._key_serializer = serializer_for(self.settings.key_serializer, "key.serializer", self.settings)
         self._value_serializer = serializer_for(self.settings.value_serializer, "value.serializer", self.settings)
