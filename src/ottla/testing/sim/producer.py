@@ -26,6 +26,8 @@ from ottla.testing.sim.routing import MOVED
 from ottla.testing.sim.wire import Client, Unreachable, Wire
 
 IN_FLIGHT_MAX: Final = 5
+#: A pause that was drawn before `hurry` is not to outlast the end of a schedule.
+PAUSE_S_MAX: Final = 10.0
 #: What a client tries again after; a sequence error is one only while an earlier batch is undecided.
 RETRIABLE: Final = frozenset(
     {
@@ -218,7 +220,7 @@ class IdempotentProducer:
             if chosen:
                 flying.append((wire.send(self._request(chosen), self.version), chosen))
                 if self._random.random() < 0.3:
-                    await asyncio.sleep(self._random.expovariate(0.3 / self._pause_s))
+                    await asyncio.sleep(min(PAUSE_S_MAX, self._random.expovariate(0.3 / self._pause_s)))
             elif flying:
                 future, asked = flying.popleft()
                 self._take(await wire.answer(future), asked)
