@@ -226,6 +226,15 @@ def test_a_consumer_sees_every_key_whatever_happens_under_it() -> None:
         assert fetched(log) == records_of(log)
 
 
+def check_look_ups(log: Log) -> None:
+    """Each offset is answered with the batch that holds it, and one in a hole with the next."""
+    left = records_of(log)
+    for offset in range(log.end_offset):
+        found = decode_batch(log.read(offset, 1, log.end_offset).read())
+        following = next(each for each in left if each.offset >= offset)
+        assert following.offset in {record.offset for record in found}, offset
+
+
 def test_look_ups_in_a_log_with_holes() -> None:
     world, log = filled()
     for number in range(40, 60):
@@ -233,10 +242,7 @@ def test_look_ups_in_a_log_with_holes() -> None:
     Cleaner(world).clean(log)
     left = records_of(log)
     assert left[0].offset > 10
-    for offset in range(log.end_offset):
-        found = decode_batch(log.read(offset, 1, log.end_offset).read())
-        following = next(each for each in left if each.offset >= offset)
-        assert following.offset in {record.offset for record in found}
+    check_look_ups(log)
     with pytest.raises(OffsetOutsideLog):
         log.read(log.end_offset + 1, 1, log.end_offset)
     for stamp in (NOW, NOW + 45, NOW + 59):
@@ -259,6 +265,7 @@ def test_a_follower_takes_batches_with_holes() -> None:
         copy.stage_replica(memoryview(bytearray(data)))
         copy.write_staged()
     assert records_of(copy) == records_of(log)
+    check_look_ups(copy)
     assert isinstance(world.disk, MemoryDisk)
     other_world.flush(copy)
     copy.abandon()

@@ -203,11 +203,11 @@ class Log:
                 return EMPTY
             raise OffsetOutsideLog(offset, places.start_offset, end)
         try:
-            spot = places.find(offset, end)
+            spot = places.find(offset)
             if spot is None:
                 return EMPTY
             segment, position, first_size, next_offset = spot
-            stop = segment.size if limit_offset >= end else places.limit_position(segment, limit_offset, end)
+            stop = segment.size if limit_offset >= end else places.limit_position(segment, limit_offset)
             size = stop - position
             if size > max_bytes:
                 size = max_bytes if first_size <= max_bytes else first_size if whole_first_batch else 0
@@ -242,7 +242,7 @@ class Log:
         end = places.end_offset
         if not places.start_offset <= offset < end or self.is_far(offset, end):
             return None
-        return places.find(offset, end)
+        return places.find(offset)
 
     def look_up(self, timestamp: int, limit_offset: int) -> Lookup:
         """The first record below `limit_offset` with at least this timestamp, in steps of milliseconds at most."""
