@@ -131,6 +131,30 @@ def test_a_pass_over_a_log_that_changes(disturb: Disturb) -> None:
         pytest.fail("the pass never came to its end")
 
 
+def test_a_partition_that_is_copied_to_another_directory_meanwhile() -> None:
+    for at in range(1, 60):
+        world, log = filled()
+        cleaner = Cleaner(world)
+        expected = newest(records_of(log))
+
+        def move(cleaner: Cleaner = cleaner) -> None:
+            cleaner.is_moving = True
+
+        cleaned_to = log.cleaned_to
+        try:
+            if not disturbed(cleaner.steps(log), at, move):
+                break
+        except PassInterrupted:
+            assert log.cleaned_to in {cleaned_to, log.start_offset}, "the copy may lack what the pass has done"
+        assert no_work_files(world), f"after step {at}"
+        assert newest(records_of(log)) == expected
+        cleaner.is_moving = False
+        cleaner.clean(log)
+        assert newest(records_of(log)) == expected
+    else:
+        pytest.fail("the pass never came to its end")
+
+
 def test_a_partition_that_is_deleted_meanwhile() -> None:
     for at in range(1, 60):
         world, log = filled()
