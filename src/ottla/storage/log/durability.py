@@ -150,6 +150,11 @@ class Durability:
     def is_flushing(self) -> bool:
         return self._flush is not None
 
+    @property
+    def writes_snapshot(self) -> bool:
+        """Whether a running flush has the producers' snapshot that waits."""
+        return self._flush is not None and self._flush.snapshot is not None
+
     def indexes_are_written(self) -> None:
         """By something else than the flush that is prepared, and not in a worker yet."""
         if self._flush is not None:
@@ -213,7 +218,8 @@ class Durability:
         assert flush.done, "a failed flush proves nothing"
         self._flush = None
         self._unflushed_since_ms = -1
-        self._producer_memory.settle()
+        if flush.snapshot is not None:  # what a roll has taken meanwhile is for the next one
+            self._producer_memory.settle()
         if flush.generation == self.generation and flush.writes_done:
             self._places.active.indexes_written(flush.writes)
         if flush.generation != self.generation:

@@ -427,7 +427,7 @@ class Log:
         self.staging.discard()
         self.leader_epochs.cut_at(offset)
         return self.producer_memory.cut_at(
-            offset, is_flushing=self.durability.is_flushing, keeps_snapshots=keeps_snapshots
+            offset, is_flushing=self.durability.writes_snapshot, keeps_snapshots=keeps_snapshots
         )
 
     # -- its files, where it has changed and they are yet to follow
