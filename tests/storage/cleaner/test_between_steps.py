@@ -26,8 +26,11 @@ from ottla.records.record import decode_batch
 from ottla.storage.cleaner.dirt import Dirt
 from ottla.storage.cleaner.faults import PassInterrupted
 from ottla.storage.cleaner.rounds import InTurns, Step, Steps, clean_log
+from ottla.storage.cleaner.swap import Stage
 from ottla.storage.errors import OffsetOutsideLog
 from ottla.storage.log.append import Origin
+from ottla.storage.log.cold_reads import MissingAborted, missing_place
+from ottla.storage.log.indexes.time_lookup import FromDisk
 from ottla.storage.log.log import Log
 from ottla.storage.log.opening.open_log import open_log
 
@@ -129,6 +132,81 @@ def test_a_pass_over_a_log_that_changes(disturb: Disturb) -> None:
             assert newest(records_of(log)) == expected[0]
     else:
         pytest.fail("the pass never came to its end")
+
+
+def swapped_in() -> tuple[Log, Steps, Step]:
+    """A log whose first cleaned segment serves, and the step that gives it its last name."""
+    world = compacted_world(config=CONFIG)
+    log = world.open()
+    for number in range(40):
+        put_keyed(log, (b"k%d" % (number % 7 if number else 99), b"v%d" % number))
+    world.flush(log)
+    steps = Cleaner(world).steps(log)
+    step = next(steps)
+    while log.swap is None or log.swap.stage is not Stage.INSTALLED:
+        step = steps.send(run(step))
+    return log, steps, steps.send(run(step))
+
+
+def take_last_name(log: Log, steps: Steps, step: Step) -> None:
+    while log.swap is not None:
+        step = steps.send(run(step))
+
+
+def test_a_look_that_waits_while_a_cleaned_segment_gets_its_name_finds_it() -> None:
+    log, steps, step = swapped_in()
+    log.staging.roll_apart()
+    for segment in log.segments:
+        segment.release_files()
+    missing = missing_place(log, log.segments[0].base_offset, log.end_offset)
+    assert missing is not None
+    aborted = MissingAborted(log, 0, log.end_offset)
+    lookup = log.look_up(NOW, log.end_offset)
+    from_disk = next(lookup)
+    assert isinstance(from_disk, FromDisk)
+    take_last_name(log, steps, step)
+    missing.run()
+    missing.take()
+    assert missing.fault is None
+    assert missing_place(log, log.segments[0].base_offset, log.end_offset) is None
+    aborted.run()
+    aborted.take()
+    assert aborted.fault is None
+    from_disk.work()
+
+
+def test_a_look_at_files_that_get_another_name_meanwhile_is_taken_again() -> None:
+    log, steps, step = swapped_in()
+    log.staging.roll_apart()
+    for segment in log.segments:
+        segment.release_files()
+    missing = missing_place(log, log.segments[0].base_offset, log.end_offset)
+    assert missing is not None
+    segment = log.segments[0]
+    loads = segment.around.disk.open_read_only
+
+    class Renaming:
+        """The last name is given between the worker's look at the name and its look for the file."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(log.places.around.disk, name)
+
+        def open_read_only(self, path: str) -> object:
+            if log.swap is not None:
+                take_last_name(log, steps, step)
+            return loads(path)
+
+    for twin in missing._twins.values():
+        twin.keep_in(twin.around._replace(disk=Renaming()))  # type: ignore[arg-type]
+    missing.run()
+    assert missing.fault is not None
+    missing.take()
+    assert missing.fault is None
+    again = missing_place(log, log.segments[0].base_offset, log.end_offset)
+    assert again is not None
+    again.run()
+    again.take()
+    assert missing_place(log, log.segments[0].base_offset, log.end_offset) is None
 
 
 def test_a_partition_that_is_copied_to_another_directory_meanwhile() -> None:
