@@ -19,6 +19,7 @@ from ottla.broker.metrics import register_broker_metrics
 from ottla.controller.interface import TopicRef
 from ottla.model import TopicPartition
 from ottla.records.record import Record, decode_batch, encode_batch
+from ottla.replication.throttles import NO_LIMIT, ReplicationQuota
 from ottla.storage.formats import offset_checkpoint
 from ottla.storage.log.log import Log
 
@@ -238,6 +239,36 @@ def test_a_disk_that_refuses_takes_its_directory_offline(tmp_path: Path) -> None
         until(
             lambda: list(directories.online_paths) == [each for each in folders.split(",") if each != str(home.parent)]
         )
+
+
+def test_a_log_that_is_copied_to_another_directory_is_not_cleaned_meanwhile(tmp_path: Path) -> None:
+    """The copy could have a key's older record, and miss the tombstone that was due."""
+    folders = f"{tmp_path}/one,{tmp_path}/two"
+    slowly = {"replica.alter.log.dirs.io.max.bytes.per.second": "1"}
+    with Compacted(str(tmp_path), **BACKOFF, **slowly, **{"log.dirs": folders, "log.cleaner.threads": "0"}) as broker:
+        for name in ("t", "other"):
+            broker.create_topic(name, **COMPACTED)
+            broker.fill(name)
+        home = os.path.dirname(broker.log("t").directory)
+        target = next(folder for folder in folders.split(",") if folder != home)
+        replicas = broker.broker.services.replicas  # type: ignore[union-attr]
+        tp = TopicPartition("t", 0)
+
+        async def move() -> None:
+            await replicas.change(replicas.moves.starting(tp, target))
+
+        broker.run(move())
+        _set(broker, cleaner_threads=1)
+        for _ in range(3):
+            passes = broker.cleaning.passes
+            broker.fill("other")
+            until(lambda passes=passes: broker.cleaning.passes > passes)  # type: ignore[misc]
+        assert tp in replicas.directories.moves
+        assert broker.log("t").cleaned_to == -1
+        replicas.moves.quota = ReplicationQuota(broker.ports.clock, lambda: NO_LIMIT)
+        until(lambda: os.path.dirname(broker.log("t").directory) == target)
+        until(lambda: broker.log("t").cleaned_to > 0)
+        assert broker.cleaning.failures == 0
 
 
 def test_a_log_that_cannot_even_be_looked_at_holds_up_no_other(tmp_path: Path, log_lines: list[str]) -> None:

@@ -68,6 +68,16 @@ async def placed(one: OneBroker) -> dict[str, tuple[bool, int]]:
     }
 
 
+def test_a_topics_compaction_lag_has_to_go_with_the_brokers() -> None:
+    async def scenario(one: OneBroker) -> None:
+        await must_alter(one, "log.cleaner.max.compaction.lag.ms", "50")
+        assert await one.create("early", 1, {"min.compaction.lag.ms": "100"}) == ErrorCode.INVALID_CONFIG
+        await must_alter(one, "log.cleaner.max.compaction.lag.ms", None)
+        assert await one.create("late", 1, {"min.compaction.lag.ms": "100"}) == ErrorCode.NONE
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("spelling", ["/data/a", "/data/a/"])
 def test_a_directory_can_be_cordoned_and_freed_while_the_broker_runs(spelling: str) -> None:
     async def scenario(one: OneBroker) -> None:

@@ -112,6 +112,19 @@ def test_good_topic_configs_are_taken() -> None:
     validate_topic_configs({"retention.bytes": "-5", "cleanup.policy": "", "max.compaction.lag.ms": str(LONG_MAX)})
 
 
+def test_compaction_lags_are_compared_with_those_of_the_broker() -> None:
+    broker = Config.parse({"log.cleaner.max.compaction.lag.ms": "50", "log.cleaner.min.compaction.lag.ms": "20"}).log
+    for overrides, why in (
+        ({"min.compaction.lag.ms": "100"}, r"\(100\) > max.compaction.lag.ms \(50\)"),
+        ({"max.compaction.lag.ms": "10"}, r"\(20\) > max.compaction.lag.ms \(10\)"),
+    ):
+        with pytest.raises(ConfigError, match=why) as caught:
+            validate_topic_configs(overrides, broker)
+        assert caught.value.code is ErrorCode.INVALID_CONFIG
+        validate_topic_configs(overrides)
+    validate_topic_configs({"min.compaction.lag.ms": "100", "max.compaction.lag.ms": "100"}, broker)
+
+
 @given(st.sampled_from(sorted(topic_definitions())), st.text(max_size=40))
 def test_any_text_is_a_value_or_refused(name: str, text: str) -> None:
     try:

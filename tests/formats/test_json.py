@@ -302,3 +302,42 @@ def test_the_way_back() -> None:
     assert writing.encode_one(value) == b'{"t":"2024-01-02T00:00:00+00:00","d":"1.50","x":"AQI="}'
     with pytest.raises(BadValue, match="row 1: no JSON"):
         writing.encode(pa.array([1.0, math.nan]))
+
+
+def test_a_map_is_an_object_wherever_it_stands() -> None:
+    writing = encoder("json")
+    kind = pa.map_(pa.string(), pa.int32())
+    inner = pa.struct([("m", kind), ("all", pa.list_(kind))])
+    values = pa.array(
+        [
+            {"m": [("a", 1), ("b", None)], "all": [[("x", 1)], []]},
+            {"m": [], "all": None},
+            {"m": None, "all": []},
+            None,
+        ],
+        inner,
+    )
+    encoded = writing.encode(values).to_pylist()
+    assert encoded == [
+        b'{"m":{"a":1,"b":null},"all":[{"x":1},{}]}',
+        b'{"m":{}}',
+        b'{"all":[]}',
+        None,
+    ]
+    decoded, faults = columns("m MAP<STRING, INT>, all ARRAY<MAP<STRING, INT>>", *encoded)
+    assert decoded[0] == {"m": [("a", 1), ("b", None)], "all": [[("x", 1)], []]}
+    assert faults == [None] * 4
+    of_numbers = pa.array([[(1, {"n": None})]], pa.map_(pa.int64(), pa.struct([("n", pa.int32())])))
+    assert writing.encode(of_numbers).to_pylist() == [b'{"1":{}}']
+    of_truths = pa.array([[(True, 1.5)]], pa.map_(pa.bool_(), pa.float64()))
+    assert writing.encode(of_truths).to_pylist() == [b'{"true":1.5}']
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.date32()])
+def test_a_time_that_python_cannot_say_is_a_bad_value(kind: Any) -> None:
+    late = pa.array([0, 4_000_000 if pa.types.is_date32(kind) else 2**60]).cast(
+        pa.int32() if pa.types.is_date32(kind) else pa.int64()
+    )
+    values = pa.StructArray.from_arrays([late.cast(kind)], names=["t"])
+    with pytest.raises(BadValue, match="row 1: no JSON"):
+        encoder("json").encode(values)

@@ -15,6 +15,7 @@ from tests.searches import examples
 from ottla.model import ErrorCode
 from ottla.records.batch import parse_header
 from ottla.records.builder import BatchBuilder
+from ottla.records.record import Record, encode_batch
 from ottla.replication.journal_pieces import whole_batches
 from ottla.replication.journals import RECORDS_A_ROUND_MAX
 from ottla.steps import done_at_once
@@ -366,6 +367,24 @@ def test_replay_passes_over_what_was_removed_meanwhile() -> None:
         return pieces
 
     assert [parse_header(piece).base_offset for piece in world.run(read())] == [0, 4, 5]
+
+
+def test_replay_passes_over_what_was_compacted_before_this_broker_copied_it() -> None:
+    world = JournalWorld()
+    world.settings = world.settings._replace(load_bytes_max=1)
+    for offset in (0, 10, 20):
+        encoded = encode_batch([Record(offset, NOW, b"k%d" % offset, b"v")], base_offset=offset, leader_epoch=0)
+        world.leader.log.stage_replica(memoryview(bytearray(encoded)))
+        world.leader.log.write_staged()
+
+    async def read() -> list[bytes]:
+        pieces = []
+        async for piece in world.journal.replay():
+            pieces.append(piece)
+            assert len(pieces) <= 3
+        return pieces
+
+    assert [parse_header(piece).base_offset for piece in world.run(read())] == [0, 10, 20]
 
 
 @examples(30)

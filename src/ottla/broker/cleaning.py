@@ -171,6 +171,8 @@ class Cleaning:
         role = self._replicas.leaders.get(tp) or self._replicas.followers.get(tp)
         if not log.config.is_compacted or role is None or self._replicas.directories.get(tp) is not log:
             return None
+        if self._is_moving(log):
+            return None
         try:
             yield from _reading_producers(log)
             if self._replicas.directories.get(tp) is not log:
@@ -266,7 +268,11 @@ class Cleaning:
             is_current=lambda log: not self._closed and directories.get(log.tp) is log,
             checkpointing=checkpointing,
             remove_later=remove_later,
+            is_moving=self._is_moving,
         )
+
+    def _is_moving(self, log: Log) -> bool:
+        return log.tp in self._replicas.directories.moves
 
     def _ended(self, log: Log, outcome: PassResult, began_ms: int) -> None:
         self.passes += 1

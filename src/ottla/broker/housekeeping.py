@@ -267,7 +267,7 @@ class Housekeeping:
             home = self._replicas.directories.directory_of(log.tp)
             if home is not None:
                 self.remove_later(removal, home, max(0, removal.due_ms - now_ms))
-        return len(removals) == EXPIRED_AT_ONCE
+        return len(removals) >= EXPIRED_AT_ONCE
 
     def _retain_again(self, log: Log, fault: StorageFault | None) -> None:
         """Behind the segment that a worker has made for it."""

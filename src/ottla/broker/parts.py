@@ -29,7 +29,7 @@ from ottla.broker.reaching import BrokerReach
 from ottla.broker.replica_reports import ReplicaReports
 from ottla.broker.standing_aside import StandingAside
 from ottla.broker.transaction_partitions import TransactionJournalSettings, TransactionPartitions
-from ottla.config import Config
+from ottla.config import Config, validate_topic_configs
 from ottla.config.live import LiveConfig
 from ottla.controller.controller import ClusterController
 from ottla.controller.deciding.rules import ControllerSettings
@@ -215,6 +215,7 @@ class BrokerParts:
             auto_leader_rebalance=config.replication.auto_leader_rebalance,
             leader_imbalance_check_interval_s=config.replication.leader_imbalance_check_interval_seconds,
             leader_imbalance_percentage=config.replication.leader_imbalance_percentage,
+            check_topic_configs=lambda overrides: validate_topic_configs(overrides, self._live.current.log),
             check_broker_configs=self.announced.check_broker_configs,
             check_group_configs=self.announced.check_group_configs,
             # What was not flushed before a crash may be gone: a reader of it finds out by the new leader epoch.

@@ -110,8 +110,10 @@ def _field_value(value: Value, field: str) -> object:
     return value
 
 
-def validate_topic_configs(overrides: Mapping[str, str | None]) -> None:
-    """Raises ConfigError (INVALID_CONFIG) unless each name is known, each value is good, and all go together."""
+def validate_topic_configs(overrides: Mapping[str, str | None], defaults: LogConfig | None = None) -> None:
+    """Raises ConfigError (INVALID_CONFIG) unless each name is known, each value is good, and all go together, also with
+    the broker's `defaults` of what the topic does not say."""
+    defaults = defaults or LogConfig()
     known = topic_definitions()
     values: dict[str, Value] = {}
     for name, text in overrides.items():
@@ -121,7 +123,8 @@ def validate_topic_configs(overrides: Mapping[str, str | None]) -> None:
         if text is None:
             raise BrokenRuleError(f"Null value not supported for topic configs: {name}")
         values[name] = parse(definition, text)
-    low, high = values.get("min.compaction.lag.ms"), values.get("max.compaction.lag.ms")
+    low = values.get("min.compaction.lag.ms", defaults.min_compaction_lag_ms)
+    high = values.get("max.compaction.lag.ms", defaults.max_compaction_lag_ms)
     if isinstance(low, int) and isinstance(high, int) and low > high:
         why = f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})"
         raise BrokenRuleError(why)

@@ -12,7 +12,7 @@ run into each other are kept from it. Where it objects, halves are tried, and wh
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -239,17 +239,20 @@ def _spread(found: Any, values: Any) -> Any:
 
 
 class JsonEncoder(Encoder):
-    """As Spark's `to_json`: members that are null are left out."""
+    """As Spark's `to_json`: members that are null are left out, and a map is an object, with its nulls."""
 
     def encode(self, values: Any) -> Any:
         from ottla.arrow.library import pa
 
         encoded: list[bytes | None] = []
-        for row, value in enumerate(values.to_pylist()):
+        mapped = _mapped(values.type)
+        for row, value in enumerate(_rows(values)):
             try:
-                encoded.append(None if value is None else self.encode_one(value))
+                encoded.append(None if value is None else self.encode_one(value if mapped is None else mapped(value)))
             except BadValue as error:
                 raise BadValue(error.message, row) from None
+            except TypeError as error:  # of a map's key
+                raise BadValue(f"no JSON: {error}", row) from None
         return pa.array(encoded, pa.binary())
 
     def encode_one(self, value: Any) -> bytes:
@@ -262,7 +265,61 @@ class JsonEncoder(Encoder):
             raise BadValue(f"no JSON: {error}") from None
 
 
+def _rows(values: Any) -> list[Any]:
+    """Raises BadValue where there is a time beyond those that Python has."""
+    try:
+        rows: list[Any] = values.to_pylist()
+    except (ValueError, OverflowError):
+        rows = []
+        for row, cell in enumerate(values):
+            try:
+                rows.append(cell.as_py())
+            except (ValueError, OverflowError) as error:
+                raise BadValue(f"no JSON: {error}", row) from None
+    return rows
+
+
+class _Object(dict[str, Any]):
+    """Of a map: its nulls are written."""
+
+
+def _mapped(kind: Any) -> Callable[[Any], Any] | None:
+    """What makes objects of the maps in values of an Arrow type, lists of pairs in Python; None without any."""
+    from ottla.arrow.library import pa
+
+    types = pa.types
+    if types.is_map(kind):
+        of_item = _mapped(kind.item_type) or _as_it_is
+        return lambda pairs: None if pairs is None else _Object((_name(key), of_item(one)) for key, one in pairs)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        of_one = _mapped(kind.value_type)
+        return of_one and (lambda values: None if values is None else [of_one(one) for one in values])
+    if types.is_struct(kind):
+        of_members = {field.name: one for field in kind if (one := _mapped(field.type)) is not None}
+        return _of_struct(of_members) if of_members else None
+    return None
+
+
+def _of_struct(of_members: dict[str, Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    def convert(value: Any) -> Any:
+        return value and {name: of_members.get(name, _as_it_is)(one) for name, one in value.items()}
+
+    return convert
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _name(key: Any) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return str(key) if isinstance(key, str | int | float) else _as_text(key)
+
+
 def _without_nulls(value: Any) -> Any:
+    if isinstance(value, _Object):
+        return {name: _without_nulls(one) for name, one in value.items()}
     if isinstance(value, dict):
         return {name: _without_nulls(one) for name, one in value.items() if one is not None}
     if isinstance(value, list):

@@ -51,6 +51,7 @@ class Cleaner:
         #: What the checkpoint file says.
         self.cleaned_to = -1
         self.is_current = True
+        self.is_moving = False
 
     def surrounding(self) -> PassContext:
         return PassContext(
@@ -60,6 +61,7 @@ class Cleaner:
             is_current=lambda _: self.is_current,
             checkpointing=self._checkpointing,
             remove_later=lambda _, removal: self.removals.append(removal),
+            is_moving=lambda _: self.is_moving,
         )
 
     def _checkpointing(self, log: Log) -> steps.Steps[Callable[[], None]]:

@@ -26,8 +26,11 @@ from ottla.records.record import decode_batch
 from ottla.storage.cleaner.dirt import Dirt
 from ottla.storage.cleaner.faults import PassInterrupted
 from ottla.storage.cleaner.rounds import InTurns, Step, Steps, clean_log
+from ottla.storage.cleaner.swap import Stage
 from ottla.storage.errors import OffsetOutsideLog
 from ottla.storage.log.append import Origin
+from ottla.storage.log.cold_reads import MissingAborted, missing_place
+from ottla.storage.log.indexes.time_lookup import FromDisk
 from ottla.storage.log.log import Log
 from ottla.storage.log.opening.open_log import open_log
 
@@ -131,6 +134,105 @@ def test_a_pass_over_a_log_that_changes(disturb: Disturb) -> None:
         pytest.fail("the pass never came to its end")
 
 
+def swapped_in() -> tuple[Log, Steps, Step]:
+    """A log whose first cleaned segment serves, and the step that gives it its last name."""
+    world = compacted_world(config=CONFIG)
+    log = world.open()
+    for number in range(40):
+        put_keyed(log, (b"k%d" % (number % 7 if number else 99), b"v%d" % number))
+    world.flush(log)
+    steps = Cleaner(world).steps(log)
+    step = next(steps)
+    while log.swap is None or log.swap.stage is not Stage.INSTALLED:
+        step = steps.send(run(step))
+    return log, steps, steps.send(run(step))
+
+
+def take_last_name(log: Log, steps: Steps, step: Step) -> None:
+    while log.swap is not None:
+        step = steps.send(run(step))
+
+
+def test_a_look_that_waits_while_a_cleaned_segment_gets_its_name_finds_it() -> None:
+    log, steps, step = swapped_in()
+    log.staging.roll_apart()
+    for segment in log.segments:
+        segment.release_files()
+    missing = missing_place(log, log.segments[0].base_offset, log.end_offset)
+    assert missing is not None
+    aborted = MissingAborted(log, 0, log.end_offset)
+    lookup = log.look_up(NOW, log.end_offset)
+    from_disk = next(lookup)
+    assert isinstance(from_disk, FromDisk)
+    take_last_name(log, steps, step)
+    missing.run()
+    missing.take()
+    assert missing.fault is None
+    assert missing_place(log, log.segments[0].base_offset, log.end_offset) is None
+    aborted.run()
+    aborted.take()
+    assert aborted.fault is None
+    from_disk.work()
+
+
+def test_a_look_at_files_that_get_another_name_meanwhile_is_taken_again() -> None:
+    log, steps, step = swapped_in()
+    log.staging.roll_apart()
+    for segment in log.segments:
+        segment.release_files()
+    missing = missing_place(log, log.segments[0].base_offset, log.end_offset)
+    assert missing is not None
+    segment = log.segments[0]
+    loads = segment.around.disk.open_read_only
+
+    class Renaming:
+        """The last name is given between the worker's look at the name and its look for the file."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(log.places.around.disk, name)
+
+        def open_read_only(self, path: str) -> object:
+            if log.swap is not None:
+                take_last_name(log, steps, step)
+            return loads(path)
+
+    for twin in missing._twins.values():
+        twin.keep_in(twin.around._replace(disk=Renaming()))  # type: ignore[arg-type]
+    missing.run()
+    assert missing.fault is not None
+    missing.take()
+    assert missing.fault is None
+    again = missing_place(log, log.segments[0].base_offset, log.end_offset)
+    assert again is not None
+    again.run()
+    again.take()
+    assert missing_place(log, log.segments[0].base_offset, log.end_offset) is None
+
+
+def test_a_partition_that_is_copied_to_another_directory_meanwhile() -> None:
+    for at in range(1, 60):
+        world, log = filled()
+        cleaner = Cleaner(world)
+        expected = newest(records_of(log))
+
+        def move(cleaner: Cleaner = cleaner) -> None:
+            cleaner.is_moving = True
+
+        cleaned_to = log.cleaned_to
+        try:
+            if not disturbed(cleaner.steps(log), at, move):
+                break
+        except PassInterrupted:
+            assert log.cleaned_to in {cleaned_to, log.start_offset}, "the copy may lack what the pass has done"
+        assert no_work_files(world), f"after step {at}"
+        assert newest(records_of(log)) == expected
+        cleaner.is_moving = False
+        cleaner.clean(log)
+        assert newest(records_of(log)) == expected
+    else:
+        pytest.fail("the pass never came to its end")
+
+
 def test_a_partition_that_is_deleted_meanwhile() -> None:
     for at in range(1, 60):
         world, log = filled()
@@ -226,6 +328,15 @@ def test_a_consumer_sees_every_key_whatever_happens_under_it() -> None:
         assert fetched(log) == records_of(log)
 
 
+def check_look_ups(log: Log) -> None:
+    """Each offset is answered with the batch that holds it, and one in a hole with the next."""
+    left = records_of(log)
+    for offset in range(log.end_offset):
+        found = decode_batch(log.read(offset, 1, log.end_offset).read())
+        following = next(each for each in left if each.offset >= offset)
+        assert following.offset in {record.offset for record in found}, offset
+
+
 def test_look_ups_in_a_log_with_holes() -> None:
     world, log = filled()
     for number in range(40, 60):
@@ -233,10 +344,7 @@ def test_look_ups_in_a_log_with_holes() -> None:
     Cleaner(world).clean(log)
     left = records_of(log)
     assert left[0].offset > 10
-    for offset in range(log.end_offset):
-        found = decode_batch(log.read(offset, 1, log.end_offset).read())
-        following = next(each for each in left if each.offset >= offset)
-        assert following.offset in {record.offset for record in found}
+    check_look_ups(log)
     with pytest.raises(OffsetOutsideLog):
         log.read(log.end_offset + 1, 1, log.end_offset)
     for stamp in (NOW, NOW + 45, NOW + 59):
@@ -259,6 +367,7 @@ def test_a_follower_takes_batches_with_holes() -> None:
         copy.stage_replica(memoryview(bytearray(data)))
         copy.write_staged()
     assert records_of(copy) == records_of(log)
+    check_look_ups(copy)
     assert isinstance(world.disk, MemoryDisk)
     other_world.flush(copy)
     copy.abandon()

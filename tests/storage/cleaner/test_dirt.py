@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from tests.storage.at_once import expire
 from tests.storage.cleaner.cleaning import COMPACTED, Cleaner, compacted_world, put_keyed, records_of
 from tests.storage.log_world import NOW, World
 
 from ottla.config.log import LogConfig
-from ottla.storage.cleaner.dirt import Dirt
+from ottla.storage.cleaner.dirt import Dirt, looking_for_dirt
 from ottla.storage.log.log import Log
 
 HOUR = 3_600_000
@@ -144,3 +146,24 @@ def test_max_compaction_lag_bounds_the_active_segments_age() -> None:
     assert log.roll_due(NOW + HOUR + 1)
     log.reconfigure(log.config._replace(cleanup_policy=frozenset({"delete"})))
     assert not log.roll_due(NOW + HOUR + 1)
+
+
+def test_a_segment_that_retention_takes_while_its_times_are_read_is_passed_over() -> None:
+    world, log, _ = log_of(3 * HOUR, 2 * HOUR, HOUR)
+    world.close(log)
+    world.config = CONFIG._replace(
+        cleanup_policy=frozenset({"compact", "delete"}), retention_ms=HOUR, max_compaction_lag_ms=1
+    )
+    log = world.open()
+    looking = looking_for_dirt(log, log.end_offset, NOW)
+    times = next(work for work in looking if work is not None)
+    for removal in expire(log, NOW, log.end_offset):
+        removal.run()
+    with pytest.raises(FileNotFoundError) as gone:
+        times()
+    assert log.segments[0].base_offset > 0
+    with suppress(StopIteration):
+        looking.throw(gone.value)
+        while True:
+            if (work := next(looking)) is not None:
+                work()

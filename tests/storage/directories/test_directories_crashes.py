@@ -32,6 +32,7 @@ from ottla.ports.memory.faults import SimulatedCrash
 from ottla.steps import done_at_once
 from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.placing import NewReplica
+from ottla.storage.formats import partition_metadata
 from ottla.storage.formats.names import FolderKind, parse_folder
 
 SEEDS = range(3)
@@ -386,3 +387,22 @@ def test_a_marker_is_only_ever_found_with_everything_there():
                 steps += 1
                 assert values(world.open().get(TP)) == expected(0, 70)
     assert steps
+
+
+def test_the_topics_id_is_whole_once_records_are_certain():
+    """Torn, it would be written anew with the id that is known by then: perhaps that of a later topic of this name."""
+    for seed in range(40):
+        world = World(seed=seed)
+        directories = world.open()
+        log = directories.create(TP, TOPIC_ID, CONFIG, now_ms=NOW)
+        append(log, 3)
+        flush(log)
+        home = directories.directory_of(TP)
+        world.crash(Random(seed))
+        assert partition_metadata.read(world.disk, f"{home}/orders-0/partition.metadata") == TOPIC_ID
+
+
+def test_a_stop_flushes_no_log_that_never_had_a_record():
+    directories = World().open()
+    log = directories.create(TP, TOPIC_ID, CONFIG, now_ms=NOW)
+    assert log.prepare_close() is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -254,6 +255,48 @@ def test_a_checkpoint_in_steps_loses_to_what_is_lowered_meanwhile(world):
     append(log, 5, word="new")
     world.kill()
     assert values(world.open().get(TP)) == expected(0, 10) + expected(10, 15, "new")
+
+
+@pytest.fixture
+def deleted_far(world):
+    """30 records, of which the first 20 were deleted, and the checkpoint says so."""
+    directories = world.open()
+    create(directories, 1)
+    log = directories.get(TP)
+    append(log, 30)
+    log.advance_start(20, 30)
+    write_checkpoints(directories, {TP: 30})
+    return directories
+
+
+def begin_again(directories: LogDirectories, offset: int) -> None:
+    """As a follower whose leader, which was elected though it lacked records, ends there."""
+    log = directories.get(TP)
+    done_at_once(log.beginning_anew_at(offset, partial(directories.lowering, TP)))
+    append(log, 5, word="new")
+    flush(log)
+
+
+def test_a_log_that_begins_anew_below_its_start_keeps_what_it_then_gets(world, deleted_far):
+    begin_again(deleted_far, 10)
+    world.kill()
+    assert values(world.open().get(TP)) == expected(10, 15, "new")
+
+
+def test_a_checkpoint_under_way_does_not_raise_the_start_of_a_log_that_begins_anew(world, deleted_far):
+    log = deleted_far.get(TP)
+    steps = log.beginning_anew_at(10, partial(deleted_far.lowering, TP))
+    lowering = next(steps)
+    # Looked at while the log has its old start yet, and behind the request to lower it.
+    writes = prepare_checkpoints(deleted_far, {TP: 20})
+    lowering()
+    for write in writes:
+        write.run()
+    done_at_once(steps)
+    append(log, 5, word="new")
+    flush(log)
+    world.kill()
+    assert values(world.open().get(TP)) == expected(10, 15, "new")
 
 
 @pytest.fixture

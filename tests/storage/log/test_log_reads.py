@@ -109,7 +109,7 @@ def test_places_are_remembered_without_bounds_being_passed() -> None:
         assert log.read(offset, 1, log.end_offset).size > 60
     assert len(log.places._spots) <= SPOTS_MAX
     assert log.places.recent is not None
-    assert len(log.places.recent.offsets) <= 2 * KEPT
+    assert len(log.places.recent.ends) <= 2 * KEPT
     assert read_all(log) == [(number, b"%d" % number) for number in range(3 * KEPT)]
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+
+import pytest
 from tests.storage.at_once import expire
-from tests.storage.log_world import NOW, World, append, batch, put, read_all
+from tests.storage.log_world import NOW, World, append, batch, memory_disk, put, read_all
 
 from ottla.config.log import LogConfig
+from ottla.storage.errors import StorageFault
 from ottla.storage.log.log import Log
-from ottla.storage.log.retention import EXPIRED_AT_ONCE
+from ottla.storage.log.retention import EXPIRED_AT_ONCE, may_expire
 
 MINUTE = 60_000
 CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=100, retention_ms=-1, file_delete_delay_ms=5000)
@@ -202,3 +206,20 @@ def test_many_segments_go_in_several_calls() -> None:
     assert len(expire(log, NOW, log.end_offset)) == 1
     assert [segment.base_offset for segment in log.segments] == [log.end_offset]
     assert expire(log, NOW, log.end_offset) == []
+
+
+def test_segments_whose_names_a_fault_left_are_removed_once_they_are_aside() -> None:
+    disk = memory_disk()
+    world = World(disk, CONFIG)
+    log = filled(world)
+    log.reconfigure(CONFIG._replace(retention_ms=30 * MINUTE))
+    disk.fail("rename", "*.log", errno.ENOSPC, times=1)
+    with pytest.raises(StorageFault) as fault:
+        expire(log, NOW, log.end_offset)
+    assert not fault.value.directory_failed
+    assert may_expire(log, NOW, log.end_offset)
+    removals = expire(log, NOW, log.end_offset)
+    assert removals
+    for removal in removals:
+        removal.run()
+    assert not [name for name in disk.names(world.folder) if name.endswith(".deleted")]

@@ -246,3 +246,37 @@ def test_an_overlay_is_a_dict_and_leaves_its_base_alone(seed: int) -> None:
         assert (len(overlay), dict(overlay.items())) == (len(model), model)
     assert base == before
     assert overlay.merged() == model
+
+
+def test_a_flush_that_began_before_a_roll_leaves_its_snapshot_to_the_next() -> None:
+    world = World(config=CONFIG)
+    log = world.open()
+    for sequence in range(5):
+        send(log, 1, sequence)
+    flush = log.prepare_flush()
+    assert flush is not None
+    for sequence in range(5, 10):
+        send(log, 1, sequence)
+    log.roll(NOW)
+    flush.run()
+    log.flushed(flush)
+    assert snapshots(world) == []
+    assert log.flush_due(NOW), "the snapshot waits"
+    world.flush(log)
+    assert snapshots(world) == [10]
+
+
+def test_a_stop_behind_a_flush_that_began_before_a_roll_leaves_one_snapshot() -> None:
+    world = World(config=CONFIG)
+    log = world.open()
+    send(log, 1)
+    flush = log.prepare_flush()
+    assert flush is not None
+    send(log, 1, 1)
+    log.roll(NOW)
+    send(log, 1, 2)
+    flush.run()
+    log.flushed(flush)
+    world.close(log)
+    assert snapshots(world)[-1] == 3
+    assert known(world.open())[0].last_sequence == 2

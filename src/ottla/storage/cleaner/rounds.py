@@ -136,6 +136,8 @@ class PassContext(NamedTuple):
     checkpointing: Callable[[Log], steps.Steps[Callable[[], None] | None]]
     #: Takes the files of replaced segments, whose time to go comes later.
     remove_later: Callable[[Log, Removal], None]
+    #: Whether the log is being copied to another directory: what the copy has already would not be cleaned.
+    is_moving: Callable[[Log], bool] = lambda _: False
 
 
 def clean_log(log: Log, dirt: Dirt, around: PassContext) -> Steps:
@@ -249,6 +251,8 @@ def job_for(
 def _check(log: Log, around: PassContext, generation: int) -> None:
     if not around.is_current(log):
         raise PassInterrupted("the partition is not here any more")
+    if around.is_moving(log):
+        raise PassInterrupted("the partition is being moved to another log directory")
     if log.durability.generation != generation:
         raise PassInterrupted("the log was cut")
     if not log.config.is_compacted:

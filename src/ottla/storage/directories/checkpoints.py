@@ -28,7 +28,7 @@ from ottla.storage.formats.offset_checkpoint import CLEANER_OFFSETS, HIGH_WATERM
 
 FILES: Final = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEANER_OFFSETS)
 #: What must not lie above the end of a log.
-_LOWERED: Final = (RECOVERY_POINTS, CLEANER_OFFSETS)
+_LOWERED: Final = (RECOVERY_POINTS, LOG_STARTS, CLEANER_OFFSETS)
 
 _CONSEQUENCES: Final = {
     RECOVERY_POINTS: "all logs of the directory are checked from their beginning",

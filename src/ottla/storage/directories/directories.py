@@ -229,7 +229,7 @@ class LogDirectories(ReplicaFolders):
                         copy.flushed(flush)
                 self._check_still_moving(move)
                 copy.abandon()  # what was to be written is
-                copy.note_cleaned(source.cleaned_to)
+                copy.note_cleaned(move.cleaned_to)
                 taking = NameTaking(move, origin, config, now_ms=now_ms, on_event=self._on_event)
                 yield taking.run
         except StorageFault as full:

@@ -338,7 +338,9 @@ class Loading:
             directory.warn(self._on_event, f"the copy in {name} is removed: {opened.damage}", partition)
             self._remove_copy(directory, partition, name)
         else:
-            move = FutureLog(partition, source, directory, name, opened.log)
+            # The source may have been cleaned in a life in which the copy was away.
+            unknown = opened.log.start_offset
+            move = FutureLog(partition, source, directory, name, opened.log, cleaned_to=unknown)
             if opened.log.end_offset > source.end_offset:
                 # A crash took records from the original that had reached the copy; the two must not differ.
                 move.start_over()

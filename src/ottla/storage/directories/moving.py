@@ -40,9 +40,18 @@ from ottla.storage.log.truncation import beginning_anew_at
 class FutureLog:
     """A replica that is being copied. Invariant: `log` is a prefix of `source`, from the same start on."""
 
-    __slots__ = ("_generation", "folder", "log", "partition", "source", "target")
+    __slots__ = ("_cleaned_to", "_generation", "folder", "log", "partition", "source", "target")
 
-    def __init__(self, partition: TopicPartition, source: Log, target: LogDirectory, folder: str, log: Log) -> None:
+    def __init__(
+        self,
+        partition: TopicPartition,
+        source: Log,
+        target: LogDirectory,
+        folder: str,
+        log: Log,
+        *,
+        cleaned_to: int,
+    ) -> None:
         self.partition = partition
         self.source = source
         self.target = target
@@ -51,6 +60,9 @@ class FutureLog:
         self.log = log
         #: Of the source: once that was cut back, what was copied may be what is there no more.
         self._generation = source.durability.generation
+        #: How far the source was clean before anything of it was copied. What a pass takes out of it later the copy may
+        #: have.
+        self._cleaned_to = cleaned_to
 
     @property
     def target_path(self) -> str:
@@ -64,6 +76,11 @@ class FutureLog:
     def lag(self) -> int:
         """Offsets that are still to be copied."""
         return max(self.source.end_offset - self.log.end_offset, 0)
+
+    @property
+    def cleaned_to(self) -> int:
+        """How far the copy is clean; -1 where the cleaner never was in its source, so that it has no holes."""
+        return min(self.source.cleaned_to, max(self._cleaned_to, self.log.start_offset))
 
     @property
     def is_void(self) -> bool:
@@ -111,6 +128,7 @@ class FutureLog:
         generation = self.source.durability.generation
         yield from beginning_anew_at(self.log, self.source.start_offset, self._lowering)
         self._generation = generation
+        self._cleaned_to = self.source.cleaned_to
 
     def _lowering(self, offset: int) -> DiskSteps[None]:
         lowered = self.target.lowering(self.partition, offset)
@@ -175,7 +193,7 @@ class CopyCreation:
         log, warnings = self.made
         warnings.report()
         self.target.futures[self.replica.partition] = (self.name, log)
-        return FutureLog(self.replica.partition, source, self.target, self.name, log)
+        return FutureLog(self.replica.partition, source, self.target, self.name, log, cleaned_to=source.cleaned_to)
 
 
 class NameTaking:

@@ -77,10 +77,10 @@ def make_log(
     one fsync and not 3,000. `synced` makes the topic's id durable at once.
     """
     disk = directory.disk
+    metadata = os.path.join(folder, partition_metadata.FILE_NAME)
     is_new = disk.make_directory(folder)
     try:
         if replica.topic_id != ZERO_TOPIC_ID:
-            metadata = os.path.join(folder, partition_metadata.FILE_NAME)
             write = partition_metadata.write if synced else partition_metadata.write_unsynced
             write(disk, metadata, replica.topic_id)
         warnings = LogWarnings(directory.path, replica.partition, on_event)
@@ -100,6 +100,8 @@ def make_log(
             disk.remove_tree(folder)
         raise
     log.belongs_to(TopicId(replica.topic_id))
+    if replica.topic_id != ZERO_TOPIC_ID and not synced:
+        log.durability.note_unsynced(metadata)
     return log, warnings
 
 

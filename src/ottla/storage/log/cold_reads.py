@@ -59,13 +59,17 @@ def _is_same(log: Log, generation: int) -> bool:
     return log.durability.generation == generation and not log.is_abandoned
 
 
-def _lasting(fault: StorageFault | None, log: Log, generation: int, segments: Iterable[Segment]) -> StorageFault | None:
-    """What a worker's fault says of the log as it is now."""
+def _lasting(
+    fault: StorageFault | None, log: Log, generation: int, twins: Iterable[tuple[Segment, Segment]]
+) -> StorageFault | None:
+    """What a worker's fault says of the log as it is now. `twins`: each segment, and the worker's twin of it."""
     if log.is_abandoned:
         return fault or StorageFault(
             FaultKind.LOG_DAMAGED, log.directory, OSError(errno.ESTALE, f"{log.tp} is not served from here any more")
         )
-    is_over = log.durability.generation != generation or any(segment not in log.places for segment in segments)
+    is_over = log.durability.generation != generation or any(
+        segment not in log.places or not twin.has_names_of(segment) for segment, twin in twins
+    )
     return None if is_over else fault
 
 
@@ -112,7 +116,7 @@ class MissingPlace:
     def take(self) -> None:
         places = self.log.places
         is_same = _is_same(self.log, self._generation)
-        self.fault = _lasting(self.fault, self.log, self._generation, self._twins)
+        self.fault = _lasting(self.fault, self.log, self._generation, self._twins.items())
         for segment, twin in self._twins.items():
             if is_same and segment in places:
                 segment.adopt(twin)
@@ -138,6 +142,8 @@ class MissingAborted:
     def run(self) -> None:
         try:
             with self.log.naming_faults():
+                for segment, twin, _ in self._twins:
+                    twin.take_names_of(segment)
                 self.found = txn_lookup.searched(self.log.tp, [twin for _, twin, _ in self._twins], *self._range)
         except StorageFault as fault:
             self.fault = fault
@@ -157,7 +163,7 @@ class MissingAborted:
         """As `take`, for a caller that wants all of them itself: a log keeps no million."""
         if not _is_same(self.log, self._generation):
             self.found = None
-        self.fault = _lasting(self.fault, self.log, self._generation, [segment for segment, _, _ in self._twins])
+        self.fault = _lasting(self.fault, self.log, self._generation, [each[:2] for each in self._twins])
         if self.found is not None:
             for segment, twin, edition in self._twins:
                 segment.adopt_aborted(twin, edition)
@@ -204,7 +210,7 @@ class MissingProducers:
             self.fault = fault
 
     def take(self) -> None:
-        self.fault = _lasting(self.fault, self.log, self._generation, self._reading.segments)
+        self.fault = _lasting(self.fault, self.log, self._generation, [(each, each) for each in self._reading.segments])
         if self._is_read and _is_same(self.log, self._generation):
             self._reading.finish()
         else:

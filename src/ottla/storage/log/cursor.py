@@ -41,7 +41,7 @@ class Cursor:
             if self._log.is_far(offset, limit_offset):
                 return -1
             size = self._log.read(offset, max_bytes, limit_offset).size
-            spot = places.find(offset, places.end_offset) if size else None
+            spot = places.find(offset) if size else None
             if spot is None:
                 return 0
             self.segment, self.position, self._first_size, self._next_offset = spot

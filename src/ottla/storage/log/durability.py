@@ -100,6 +100,10 @@ class Durability:
         """Files in the folder came, went, or were renamed."""
         self.names_changed = True
 
+    def note_unsynced(self, path: str) -> None:
+        """A small file of the folder is written, and on the medium with the next flush."""
+        self._unsynced_paths.append(path)
+
     def sealed(self, segment: Segment) -> None:
         """The log goes on in another segment than this one."""
         self._unsynced_paths.extend(index_paths(segment))
@@ -149,6 +153,11 @@ class Durability:
     @property
     def is_flushing(self) -> bool:
         return self._flush is not None
+
+    @property
+    def writes_snapshot(self) -> bool:
+        """Whether a running flush has the producers' snapshot that waits."""
+        return self._flush is not None and self._flush.snapshot is not None
 
     def indexes_are_written(self) -> None:
         """By something else than the flush that is prepared, and not in a worker yet."""
@@ -213,7 +222,8 @@ class Durability:
         assert flush.done, "a failed flush proves nothing"
         self._flush = None
         self._unflushed_since_ms = -1
-        self._producer_memory.settle()
+        if flush.snapshot is not None:  # what a roll has taken meanwhile is for the next one
+            self._producer_memory.settle()
         if flush.generation == self.generation and flush.writes_done:
             self._places.active.indexes_written(flush.writes)
         if flush.generation != self.generation:
@@ -273,7 +283,9 @@ class Durability:
         is_behind = self.recovery_point < places.end_offset
         pending = self._producer_memory.pending
         has_epochs = leader_epochs.are_new
-        if not (dirty or self._unsynced_paths or is_behind or pending or (closing and has_epochs)):
+        # A log that never had a record has nothing beside it that matters: a stop syncs no thousand new ones for it.
+        has_paths = self._unsynced_paths and places.end_offset
+        if not (dirty or has_paths or is_behind or pending or (closing and has_epochs)):
             return None
         epochs: tuple[str, list[tuple[int, int]]] | None = None
         if has_epochs:

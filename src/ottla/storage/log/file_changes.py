@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from ottla.steps import DiskSteps, Work
-from ottla.storage.errors import StorageFault, has_no_descriptor
+from ottla.storage.errors import BadBatch, StorageFault, has_no_descriptor
 
 if TYPE_CHECKING:
     from ottla.storage.log.log import Log
@@ -69,10 +69,14 @@ def done(log: Log, work: Work) -> DiskSteps[None]:
 
 
 def loading(log: Log, segment: Segment) -> DiskSteps[None]:
-    """Has a worker open the segment's file and read what stands beside it."""
+    """Has a worker open the segment's file and read what stands beside it, unless retention takes the segment away."""
     twin = segment.twin()
     try:
         yield from done(log, twin.load)
+    except (OSError, BadBatch):
+        if segment in log.places:
+            raise
+    else:
         if segment in log.places and not log.is_abandoned:
             segment.adopt(twin)
     finally:

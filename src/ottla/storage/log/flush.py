@@ -39,7 +39,6 @@ class Flush:
         "_epochs",
         "_files",
         "_must_write",
-        "_snapshot",
         "done",
         "failed",
         "generation",
@@ -48,6 +47,7 @@ class Flush:
         "paths",
         "records_are_certain",
         "sizes",
+        "snapshot",
         "writes",
         "writes_done",
     )
@@ -87,7 +87,8 @@ class Flush:
         #: Small files, by path, as they are opened for this only.
         self.paths = tuple(paths)
         self._epochs = epochs
-        self._snapshot = snapshot
+        #: That of the last roll before, which it writes.
+        self.snapshot = snapshot
         #: What brings index files up to date. Nobody else writes to these until the flush has ended.
         self.writes = tuple(writes)
         #: Whether it fails where there is no room for them: a clean stop relies on them.
@@ -135,15 +136,15 @@ class Flush:
             self._write_indexes()
             for path in self.paths:
                 self._sync_path(path)
-            if self._snapshot is not None and not self.is_given_up:
-                self._write_snapshot(self._snapshot)
+            if self.snapshot is not None and not self.is_given_up:
+                self._write_snapshot(self.snapshot)
             if self._epochs is not None:
                 # This syncs the folder as well.
                 self._write_epochs(*self._epochs)
             elif self._directory is not None:
                 self._disk.sync_directory(self._directory)
-            if self._snapshot is not None:
-                self._snapshot.supersede()
+            if self.snapshot is not None:
+                self.snapshot.supersede()
         except OSError as error:
             if has_no_descriptor(error):  # so that it was not even tried
                 raise StorageFault.of(error.filename or "", error) from error

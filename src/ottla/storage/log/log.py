@@ -56,7 +56,7 @@ from ottla.storage.log.producers.memory import ProducerMemory
 from ottla.storage.log.producers.producer_state import ActiveProducer, ProducerStates
 from ottla.storage.log.producers.snapshots import Snapshots
 from ottla.storage.log.reader import EMPTY, Slice
-from ottla.storage.log.retention import Removal
+from ottla.storage.log.retention import Removal, SetAside
 from ottla.storage.log.rolling import LogReading, Roll
 from ottla.storage.log.segment import Segment
 from ottla.storage.log.staging import Staging
@@ -71,7 +71,7 @@ __all__ = ["Flush", "Log", "Removal", "TimestampOffset"]
 class Log:
     __slots__ = (
         *("_is_held_back", "cleaned_to", "config", "durability", "leader_epochs", "places", "producer_memory"),
-        *("recovery", "staging", "swap", "topic_id", "tp", "unfinished"),
+        *("recovery", "set_aside", "staging", "swap", "topic_id", "tp", "unfinished"),
     )
 
     def __init__(
@@ -105,6 +105,8 @@ class Log:
         #: What its files have yet to follow (`file_changes.py`), in order. Empty but while a change of them is under
         #: way, and where a fault has ended one.
         self.unfinished: list[FileChange] = []
+        #: What retention has yet to hand out.
+        self.set_aside = SetAside()
         self._is_held_back = False
 
     # -- what it is
@@ -203,11 +205,11 @@ class Log:
                 return EMPTY
             raise OffsetOutsideLog(offset, places.start_offset, end)
         try:
-            spot = places.find(offset, end)
+            spot = places.find(offset)
             if spot is None:
                 return EMPTY
             segment, position, first_size, next_offset = spot
-            stop = segment.size if limit_offset >= end else places.limit_position(segment, limit_offset, end)
+            stop = segment.size if limit_offset >= end else places.limit_position(segment, limit_offset)
             size = stop - position
             if size > max_bytes:
                 size = max_bytes if first_size <= max_bytes else first_size if whole_first_batch else 0
@@ -223,8 +225,7 @@ class Log:
             raise StorageFault.of(self.directory, error) from error
 
     def is_far(self, offset: int, limit_offset: int) -> bool:
-        """Whether `read` might wait for the disk to find where these offsets lie (`cold_reads.missing_place`). Of a log
-        that no broker serves it may."""
+        """Whether `read` might wait for the disk to find where they lie. Of a log that no broker serves it may."""
         places = self.places
         return (
             self.staging.rolls_apart
@@ -242,7 +243,7 @@ class Log:
         end = places.end_offset
         if not places.start_offset <= offset < end or self.is_far(offset, end):
             return None
-        return places.find(offset, end)
+        return places.find(offset)
 
     def look_up(self, timestamp: int, limit_offset: int) -> Lookup:
         """The first record below `limit_offset` with at least this timestamp, in steps of milliseconds at most."""
@@ -275,8 +276,7 @@ class Log:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the oldest open transaction begins, or the log if that begins later; None where none is open. For
-        tests: a leader asks `first_unstable`."""
+        """Where the oldest open transaction begins, or the log; None where none is open. For tests."""
         memory = self.producer_memory
         return None if memory.knows_of_none else self._within(memory.states.first_open())
 
@@ -427,7 +427,7 @@ class Log:
         self.staging.discard()
         self.leader_epochs.cut_at(offset)
         return self.producer_memory.cut_at(
-            offset, is_flushing=self.durability.is_flushing, keeps_snapshots=keeps_snapshots
+            offset, is_flushing=self.durability.writes_snapshot, keeps_snapshots=keeps_snapshots
         )
 
     # -- its files, where it has changed and they are yet to follow

@@ -108,14 +108,14 @@ class Places:
         number = bisect_right(self.bases, segment.base_offset) - 1
         return number >= 0 and self.segments[number] is segment
 
-    def find(self, offset: int, end_offset: int) -> Spot | None:
+    def find(self, offset: int) -> Spot | None:
         """The first batch that ends at or above `offset`, which is below the log's end.
 
         None where all batches up to the end lie below: that is so only where compaction left a hole.
         """
         spot = self._spots.get(offset)
         if spot is None:
-            spot = self._search(offset, end_offset)
+            spot = self._search(offset)
             if spot is not None:
                 self.remember(offset, spot)
         elif not spot[2]:
@@ -135,15 +135,14 @@ class Places:
         if offset not in self._spots and position < segment.size:
             self.remember(offset, (segment, position, 0, 0))
 
-    def _search(self, offset: int, end_offset: int) -> Spot | None:
+    def _search(self, offset: int) -> Spot | None:
         recent = self.recent
-        if recent is not None and recent.offsets and offset >= recent.offsets[0]:
-            active = self.segments[-1]
+        if recent is not None and offset >= recent.begin:
+            active, positions = self.segments[-1], recent.positions
             number = recent.find(offset)
-            position = recent.positions[number]
-            if number + 1 < len(recent.offsets):
-                return active, position, recent.positions[number + 1] - position, recent.offsets[number + 1]
-            return active, position, active.size - position, end_offset
+            position = positions[number]
+            behind = positions[number + 1] if number + 1 < len(positions) else active.size
+            return active, position, behind - position, recent.ends[number]
         for segment in self.segments[max(bisect_right(self.bases, offset) - 1, 0) :]:
             if segment.size:
                 place = segment.locate(offset)
@@ -161,7 +160,7 @@ class Places:
         if spot is not None and spot[2]:
             return None
         recent = self.recent
-        if recent is not None and recent.offsets and offset >= recent.offsets[0]:
+        if recent is not None and offset >= recent.begin:
             return None
         for segment in self.segments[max(bisect_right(self.bases, offset) - 1, 0) :]:
             if segment.would_wait_for(offset):
@@ -186,11 +185,11 @@ class Places:
         known = self._aborted
         return known[2] if known is not None and known[:2] == (first, last_exclusive) else None
 
-    def limit_position(self, segment: Segment, limit_offset: int, end_offset: int) -> int:
+    def limit_position(self, segment: Segment, limit_offset: int) -> int:
         """Where in `segment` the batches end that lie wholly below `limit_offset`, which is below the log's end."""
         known, known_segment, position = self._limit
         if known != limit_offset:
-            spot = self.find(limit_offset, end_offset)
+            spot = self.find(limit_offset)
             if spot is None:
                 return segment.size
             known_segment, position = spot[0], spot[1]

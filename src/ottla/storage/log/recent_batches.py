@@ -11,33 +11,38 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final
 
+from ottla.records.batch import OFFSET_MAX
+
 #: Twice this many are kept at most, then the older half goes: dropping one at a time would move them all.
 KEPT: Final = 512
 
 
 class RecentBatches:
-    __slots__ = ("offsets", "positions")
+    __slots__ = ("begin", "ends", "positions")
 
     def __init__(self) -> None:
-        #: Base offset of each batch, rising. The batches follow one another in the file, up to its end.
-        self.offsets = array("q")
+        #: From this offset on the batches are known; above all offsets where none is.
+        self.begin = OFFSET_MAX + 1
+        #: The offset behind each batch, rising. The next one may begin above it: a follower copies compaction's holes.
+        self.ends = array("q")
+        #: The batches follow one another in the file, up to its end.
         self.positions = array("q")
 
     def extend(self, position: int, batches: Sequence[tuple[int, int, int, int]]) -> None:
         """Takes up batches (size, first offset, last offset, timestamp) that follow one another from `position` on."""
-        offsets, positions = self.offsets, self.positions
-        for size, first, _, _ in batches:
-            offsets.append(first)
+        ends, positions = self.ends, self.positions
+        if not ends:
+            self.begin = batches[0][1]
+        for size, _, last, _ in batches:
+            ends.append(last + 1)
             positions.append(position)
             position += size
-        if len(self.offsets) > 2 * KEPT:
-            del self.offsets[:KEPT]
-            del self.positions[:KEPT]
+        if len(ends) > 2 * KEPT:
+            self.begin = ends[KEPT - 1]
+            del ends[:KEPT]
+            del positions[:KEPT]
 
     def find(self, offset: int) -> int:
-        """The number of the batch that holds `offset`, for an offset below the log's end; -1 where it lies before."""
-        return bisect_right(self.offsets, offset) - 1
-
-    def clear(self) -> None:
-        del self.offsets[:]
-        del self.positions[:]
+        """The number of the first batch that ends above `offset`, which is at or above `begin` and below the log's
+        end."""
+        return bisect_right(self.ends, offset)

@@ -51,12 +51,29 @@ class Removal(NamedTuple):
                 self.disk.remove(path)
 
 
+class SetAside:
+    """Files of a log that have other names by now, and that nobody has been asked to remove yet: also those of a call
+    that a fault has ended, and whose files followed later."""
+
+    __slots__ = ("removals",)
+
+    def __init__(self) -> None:
+        self.removals: list[Removal] = []
+
+    def put(self, removals: Sequence[Removal]) -> None:
+        self.removals.extend(removals)
+
+    def taken(self) -> list[Removal]:
+        removals, self.removals = self.removals, []
+        return removals
+
+
 def expiring(log: Log, now_ms: int, high_watermark: int) -> DiskSteps[list[Removal]]:
     """Takes what retention no longer keeps out of the log; after EXPIRED_AT_ONCE segments there may be more."""
     yield from following(log)
     if log.swap is not None or log.is_rolling:
         # While a segment is being made, or a cleaned one replaces others: the next round finds the same.
-        return []
+        return log.set_aside.taken()
     yield from _knowing_times(log, now_ms)
     gone = _expired(log, now_ms, high_watermark)
     if gone == len(log.segments) <= EXPIRED_AT_ONCE:
@@ -65,17 +82,16 @@ def expiring(log: Log, now_ms: int, high_watermark: int) -> DiskSteps[list[Remov
     gone = min(gone, EXPIRED_AT_ONCE)
     while gone > 0 and not log.durability.is_certain(log.segments[gone]):
         gone -= 1
-    if not gone:
-        return []
-    removals = _remove_first(log, gone, now_ms)
-    yield from following(log)
-    return removals
+    if gone:
+        _remove_first(log, gone, now_ms)
+        yield from following(log)
+    return log.set_aside.taken()
 
 
 def may_expire(log: Log, now_ms: int, high_watermark: int) -> bool:
     """Whether there may be anything to take out. Reads nothing."""
     config, oldest = log.config, log.segments[0]
-    if log.unfinished or _below_start(log, high_watermark):
+    if log.unfinished or log.set_aside.removals or _below_start(log, high_watermark):
         return True
     if not config.is_deleted or not (log.size or len(log.segments) > 1):
         return False
@@ -110,7 +126,7 @@ def _knowing_times(log: Log, now_ms: int) -> DiskSteps[None]:
             return
 
 
-def _remove_first(log: Log, count: int, now_ms: int) -> list[Removal]:
+def _remove_first(log: Log, count: int, now_ms: int) -> None:
     """Takes the oldest segments out of the log, whose start moves to the first that stays."""
     places = log.places
     removed, kept = places.segments[:count], places.segments[count:]
@@ -119,10 +135,8 @@ def _remove_first(log: Log, count: int, now_ms: int) -> list[Removal]:
     due_ms = now_ms + log.config.file_delete_delay_ms
     log.durability.forget(removed)
     snapshots = log.producer_memory.segments_gone(kept[0].base_offset)
-    setting_aside = SettingAside(log, removed, snapshots)
-    log.begin_change(setting_aside)
+    log.begin_change(SettingAside(log, removed, snapshots, removals_of(removed, due_ms)))
     log.start_moved(kept[0].base_offset)
-    return removals_of(removed, due_ms)
 
 
 def removals_of(segments: Sequence[Segment], due_ms: int) -> list[Removal]:
@@ -139,8 +153,12 @@ class SettingAside:
 
     holds_back: Final = False
 
-    def __init__(self, log: Log, segments: Sequence[Segment], snapshots: Sequence[str]) -> None:
+    def __init__(
+        self, log: Log, segments: Sequence[Segment], snapshots: Sequence[str], removals: Sequence[Removal] = ()
+    ) -> None:
         self._log = log
+        #: What is due once they have those names.
+        self._removals = removals
         self._disk = log.places.around.disk
         self._names = [names for segment in segments for names in segment.names_aside()]
         self._snapshots = tuple(snapshots)
@@ -157,6 +175,7 @@ class SettingAside:
 
     def finish(self) -> None:
         self._log.durability.note_names()
+        self._log.set_aside.put(self._removals)
 
     def drop(self) -> None:
         """Nothing is open."""

@@ -67,8 +67,10 @@ def cutting_to(
         log.durability.lower(place.end_offset)
         yield from lowering(place.end_offset)
         if not log.is_abandoned:
+            start_offset = log.start_offset
             log.begin_change(_cut(log, place))
             ends()
+            yield from _lowering_start(log, start_offset, lowering)
             yield from following(log)
     finally:
         if not log.unfinished:
@@ -89,12 +91,24 @@ def beginning_anew_at(
         # A crash in the middle leaves an empty folder, or one with some of the segments.
         yield from lowering(0)
         if not log.is_abandoned:
+            start_offset = log.start_offset
             log.begin_change(_begin_anew(log, offset))
             ends()
+            yield from _lowering_start(log, start_offset, lowering)
             yield from following(log)
     finally:
         if not log.unfinished:
             log.durability.let_go()
+
+
+def _lowering_start(log: Log, former: int, lowering: Lowering) -> DiskSteps[None]:
+    """Before anything is appended: a checkpoint that was looked at between the first lowering and the cut says what the
+    log's start was, and above its end a start of the broker throws all of it away."""
+    if log.start_offset < former:
+        try:
+            yield from lowering(log.start_offset)
+        finally:
+            log.changes_stopped()
 
 
 def _wait_for_workers(log: Log) -> None:

@@ -201,7 +201,8 @@ class IndexedFile(SegmentFile):
     # -- what workers do
 
     def follow(self, other: Self) -> None:
-        """Of a twin, before its worker begins: the other's indexes, which another worker may have made anew by now."""
+        """Of a twin, before its worker begins: the other's indexes and names, which others may have changed by now."""
+        self.take_names_of(other)
         if other._offsets is not None and self.size <= other.size:
             self._offsets, self._times = other._offsets, other._times
         self._damage = self._damage or other._damage

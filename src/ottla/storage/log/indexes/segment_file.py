@@ -124,6 +124,13 @@ class SegmentFile:
         """Its files have this behind their names by now."""
         self.suffix, self.next_suffix = suffix, None
 
+    def take_names_of(self, other: SegmentFile) -> None:
+        """Of a twin, before its worker begins: another may have given the files other names by now."""
+        self.suffix, self.next_suffix = other.suffix, other.next_suffix
+
+    def has_names_of(self, other: SegmentFile) -> bool:
+        return (self.suffix, self.next_suffix) == (other.suffix, other.next_suffix)
+
     def found(self, kind: str, opens: Callable[[str], T]) -> T:
         """What opens a file by its path; raises FileNotFoundError where there is none."""
         later = self.next_suffix

@@ -108,9 +108,12 @@ def _adopted(
     damage: BadBatch | None = None
     try:
         try:
-            yield FromDisk(work)
+            yield FromDisk(partial(_under_its_names, segment, twin, work))
         except BadBatch as bad:
             damage = bad
+        except FileNotFoundError:
+            if segment in log.places:
+                raise
         is_same = segment in log.places and log.durability.generation == generation
         if is_same:
             segment.adopt(twin)  # also what it has found damaged, so that nobody goes through all of it again
@@ -119,6 +122,11 @@ def _adopted(
         return is_same
     finally:
         twin.close()
+
+
+def _under_its_names(segment: Segment, twin: Segment, work: Callable[[], object]) -> None:
+    twin.take_names_of(segment)
+    work()
 
 
 def _warm(file: File, position: int, size: int) -> Generator[LookupStep, tuple[int, int] | None, None]:
