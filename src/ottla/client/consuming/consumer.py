@@ -168,6 +168,8 @@ class Consumer(OffsetQuestions):
         self._check_open()
         if self._group is not None and self._group.subscribed:
             raise WrongConsumerState("topics are subscribed to: unsubscribe first")
+        if self._group is not None:
+            self._group.stand_alone()
         self._assign(dict.fromkeys(checked_partitions(partitions)))
 
     def _assign(self, wanted: Iterable[TopicPartition]) -> None:
@@ -289,8 +291,13 @@ class Consumer(OffsetQuestions):
         return await group.placing.committed(checked_partitions(partitions), timeout_ms)
 
     def group_metadata(self) -> GroupMetadata:
-        """Who this consumer is in its group now."""
+        """As whom this consumer joined its group last; one that was put out since is refused by that name."""
         return self._needs_group("group_metadata").metadata()
+
+    @property
+    def is_member(self) -> bool:
+        """Whether its group knows it now, as far as it has heard."""
+        return self._group is not None and self._group.is_member
 
     # Records
 

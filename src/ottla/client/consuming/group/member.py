@@ -124,7 +124,14 @@ class GroupMember:
         self._on_news()
 
     def metadata(self) -> GroupMetadata:
-        return self._membership.described()
+        return self._membership.identity
+
+    @property
+    def is_member(self) -> bool:
+        return self._membership.is_member
+
+    def stand_alone(self) -> None:
+        self._membership.stand_alone()
 
     # What a poll does for the group
 
@@ -155,6 +162,8 @@ class GroupMember:
             self.watch.start()
             self._rebalancing = asyncio.get_running_loop().create_task(self._rebalance())
             self._rebalancing.add_done_callback(self._rebalanced)
+        if self.subscribed and not self.is_member:
+            self._reading.hold(self._reading.assigned)  # others may have them: `on_lost` is called a poll later
         await self._steps.run()
         if self._fatal is not None:
             if self._reading.assigned:
