@@ -237,9 +237,9 @@ class Consumer(OffsetQuestions):
             if one.error is not None:
                 raise one.error
             self._wake()
-            if not await self._wait_for_news(deadline):
+            if not await self._wait_for_news(deadline) and self._reading.position(partition) is None:
                 raise RequestTimedOut(f"{partition}: the position was not found in time")
-            self._one(partition)
+            one = self._one(partition)
         return position
 
     def high_watermark(self, partition: TopicPartition) -> int | None:

@@ -103,6 +103,11 @@ class Fetcher:
             self._scheduled = True
             self._loop.call_soon(self._pump)
 
+    def _placed(self) -> None:
+        """A look-up of positions has ended, one way or the other."""
+        self._on_news()
+        self.wake()
+
     def close(self) -> None:
         self._closed = True
         if self._timer is not None:
@@ -129,7 +134,7 @@ class Fetcher:
 
     def _pump_once(self) -> None:
         now_ms = self._clock.monotonic_ms()
-        self._resets.begin(self._assigned, self.wake)
+        self._resets.begin(self._assigned, self._placed)
         next_ms: int | None = None
         groups: dict[int, list[AssignedPartition]] = {}
         buffered = sum(one.buffered_bytes for one in self._assigned.values())

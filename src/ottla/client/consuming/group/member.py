@@ -87,7 +87,7 @@ class GroupMember:
             lambda: self.subscribed,
             lambda partitions: all(tp in reading.assigned for tp in partitions),
         )
-        self.placing = Placing(settings, cluster, self.coordinator, backoff, resets, reading, wake)
+        self.placing = Placing(settings, cluster, self.coordinator, backoff, resets, reading, self._placed)
         self.auto_commit = AutoCommit(settings, self.commits, reading, self._may_commit)
         self.watch = PollWatch(settings.max_poll_interval_ms, self._hangs)
         self._listener: object = None
@@ -270,6 +270,10 @@ class GroupMember:
         self._want_topics()
         self._membership.want("the pattern matches other topics")
         self._on_news()
+
+    def _placed(self) -> None:
+        self._on_news()
+        self._wake()
 
     def _want_topics(self) -> None:
         wanted = self._subscribed.topics | self._leading.topics
