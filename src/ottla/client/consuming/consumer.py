@@ -196,7 +196,6 @@ class Consumer(OffsetQuestions):
         offset = checked_offset(offset)
         one = self._one(partition)
         self._reading.drop_ahead([partition])
-        self._reading.moved(partition)
         one.seek(offset)
         self._wake()
 
@@ -211,7 +210,6 @@ class Consumer(OffsetQuestions):
         chosen = list(partitions) or list(self._reading.assigned)
         for tp in chosen:
             self._one(tp).reset_to(code)
-            self._reading.moved(tp)
         self._reading.drop_ahead(chosen)
         self._wake()
 
