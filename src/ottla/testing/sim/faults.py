@@ -29,6 +29,8 @@ class Faults:
         self._jumped: dict[str, int] = {}
         #: How often what happened.
         self.counts: Counter[str] = Counter()
+        #: Whose disk fails.
+        self._failing: set[SimulatedMachine] = set()
         #: No more faults, and nothing that is left of one acts.
         self.over = False
         self._kinds: dict[str, Callable[[], None]] = {
@@ -273,11 +275,13 @@ class Faults:
 
         def mend() -> None:
             machine.ports.disk.stop_failing()
-            # What a failed sync has left in the system's memory is not on the medium: the machine starts again.
-            if machine.runs:
-                machine.lose_power()
+            self._failing.discard(machine)
+            # What a failed sync has left in the system's memory is not on the medium: the machine starts again, also
+            # where the broker has given up by itself.
+            machine.lose_power()
             self._start_later(machine)
 
+        self._failing.add(machine)
         self._later((1.0, 6.0), mend)
 
     # The end
@@ -295,5 +299,7 @@ class Faults:
         for machine in self._cluster.machines:
             machine.ports.disk.stop_failing()
             machine.wake()
+            if machine in self._failing:
+                machine.lose_power()
             if not machine.runs:
                 self._cluster.start(machine)

@@ -145,7 +145,8 @@ class SimulatedMachine:
     def lose_power(self) -> None:
         """Ends everything on the machine; what was not synced may be lost."""
         self.say("loses its power")
-        self._end()
+        if self.runs:
+            self._end()
         self.ports = self.simulation.world.crash(self.name)
         if self.on_power_cut is not None:
             self.on_power_cut()
