@@ -98,6 +98,35 @@ def three(properties: Mapping[str, str] | None = None) -> SimulatedCluster:
     return SimulatedCluster(3, properties=properties)
 
 
+async def out_of_order(cluster: SimulatedCluster, number: int) -> ErrorCode:
+    """What a producer is answered whose batches before this one the broker does not have."""
+    data = []
+    for tp, sequence in ((T, 0), (T, 5)):
+        record = Record(0, cluster.brokers[number].ports.clock.wall_ms(), None, b"numbered")
+        batch = encode_batch([record], producer_id=77, producer_epoch=0, base_sequence=sequence)
+        data.append([TopicProduceData(name=tp.topic, partition_data=[PartitionProduceData(index=0, records=batch)])])
+    wire = await asker(cluster, number).connected()
+    for each in data:
+        answer = await wire.send(ProduceRequest(acks=1, timeout_ms=1000, topic_data=each), 9)
+    return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+
+
+def test_one_that_may_have_been_replaced_does_not_judge_sequences() -> None:
+    """What comes before the batch may be with the new leader. Found by the schedule 962000121."""
+
+    async def scenario() -> None:
+        await begin(cluster)
+        assert await out_of_order(cluster, 1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        replicas = cluster.broker(1).services.replicas
+        cut_from_tree(cluster, 1)
+        await until(replicas.may_be_replaced)
+        assert T in replicas.leaders
+        assert await out_of_order(cluster, 1) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    cluster = three()
+    run(scenario(), cluster)
+
+
 def test_a_leader_that_is_cut_off_sends_its_clients_elsewhere() -> None:
     async def scenario() -> None:
         await begin(cluster)

@@ -12,6 +12,9 @@ answers and says of itself that it leads.
 Both have to be silent. Where the tree alone is away its followers go on to fetch: who fetches has heard of no other
 leader. A partition that nobody else may lead, since it has no other replica or none that is in sync, is led on.
 
+Until then, from the end of its session on by its own clock, it does not tell producers that their sequence numbers are
+wrong: what comes before may be with the leader that has replaced it.
+
 To stand aside is to follow nobody in the leader epoch that it led in (`Replicas.stand_aside`): whoever waits is
 answered NOT_LEADER_OR_FOLLOWER, coordinators resign, and Metadata names no leader, so that clients ask elsewhere. It
 is no part of what makes replication safe: where it comes too early or too late, clients wait and nothing is lost.
@@ -79,6 +82,7 @@ class StandingAside:
         self._since_ms = 0
         self._changing: asyncio.Future[None] | None = None
         self._closed = False
+        replicas.may_be_replaced = self._may_be_replaced
 
     def session_event(self, event: SessionEvent) -> None:
         """Of whatever session: from a loss on it is looked at how long that lasts."""
@@ -119,7 +123,10 @@ class StandingAside:
 
     def _is_alone(self, tree: BrokersTree | None, now_ms: int) -> bool:
         """Whether it may have been replaced, and nobody who replicates with it says otherwise."""
-        return (tree is None or not tree.may_live) and not self._is_heard_of(now_ms - self._silence_ms())
+        return _is_over(tree) and not self._is_heard_of(now_ms - self._silence_ms())
+
+    def _may_be_replaced(self) -> bool:
+        return _is_over(self._tree())
 
     def _may_return(self, tree: BrokersTree | None, now_ms: int) -> bool:
         """Whether it was not replaced: its session lives, or somebody replicates with it as before. After a new session
@@ -188,3 +195,8 @@ def _may_be_replaced(leader: Leader) -> bool:
     """Whether a controller that takes this broker for dead may have another one lead."""
     isr = leader.isr
     return len(isr.maximal) > 1 or (len(isr.replicas) > 1 and leader.log.config.unclean_leader_election)
+
+
+def _is_over(tree: BrokersTree | None) -> bool:
+    """Whether the session is, by this broker's own clock."""
+    return tree is None or not tree.may_live

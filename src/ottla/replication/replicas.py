@@ -58,6 +58,8 @@ class Replicas:
         self.aside: dict[TopicPartition, Leader] = {}
         #: Those that another broker is to lead, since there is no room here: to lead them is refused meanwhile.
         self.giving_way: set[TopicPartition] = set()
+        #: Whether others may lead by now what this broker takes itself to lead.
+        self.may_be_replaced: Callable[[], bool] = lambda: False
         #: When a follower last asked for one that stands aside, by the monotonic clock.
         self.sought_ms = NEVER
         #: Why a partition cannot be served, where its directory could not take it; others stand with the directories.

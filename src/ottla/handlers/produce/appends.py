@@ -256,8 +256,16 @@ class Appends:
             self._writes.refused(leader, error)
             outcome.fail(ErrorCode.KAFKA_STORAGE_ERROR)
             return
+        if error.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._may_lack_batches(leader):
+            outcome.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
         start = -1 if is_refused_unseen(error) else leader.log.start_offset
         outcome.refuse(error.error, error.message, error.record_errors, start)
+
+    def _may_lack_batches(self, leader: Leader) -> bool:
+        """Whether what comes before the batch may be with another leader: a client that is told that its numbers are
+        wrong gives the batch up, where it should ask who leads."""
+        return len(leader.isr.replicas) > 1 and self._replicas.may_be_replaced()
 
     def _broken(self, outcome: PartitionOutcome, leader: Leader, fault: Exception) -> None:
         self._writes.broke(leader, fault)
