@@ -10,6 +10,7 @@ import pytest
 from tests.replication.roles_world import DIRECTORIES, NOW, TP, US, RolesWorld
 from tests.storage.log_world import batch, read_first
 
+from ottla import logs
 from ottla.model import TopicPartition
 from ottla.ports.memory.loop import VirtualLoop
 from ottla.replication import moves
@@ -440,9 +441,10 @@ def test_a_level_copy_whose_original_rolls_waits_for_that(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("place", [0, 150], ids=["offset", "value"])
 def test_a_move_that_meets_damage_names_it_and_tries_ever_more_seldom(
-    place: int, capfd: pytest.CaptureFixture[str]
+    place: int,
 ) -> None:
     world = MovingWorld()
+    lines: list[str] = []
     source = f"{world.leader.log.directory}/{0:020}.log"
     byte = world.leader.log.size // 2 + place
 
@@ -450,7 +452,7 @@ def test_a_move_that_meets_damage_names_it_and_tries_ever_more_seldom(
         world.ports.disk.flip(source, byte)
         target = world.begin(TP)
         await asyncio.sleep(3_600)
-        said = [line for line in capfd.readouterr().err.splitlines() if "moving a replica" not in line]
+        said = [line for line in lines if "moving a replica" not in line]
         assert 3 < len(said) < 20
         assert all("damaged" in line and "CORRUPT_MESSAGE" in line for line in said)
         world.append(TP)
@@ -459,7 +461,11 @@ def test_a_move_that_meets_damage_names_it_and_tries_ever_more_seldom(
         await asyncio.sleep(600)
         assert world.replicas.directories.directory_of(TP) == target
 
-    world.ports.loop.run_until_complete(work())
+    before = logs.configure(sink=lines.append)
+    try:
+        world.ports.loop.run_until_complete(work())
+    finally:
+        logs.restore(before)
     assert not world.failed
 
 

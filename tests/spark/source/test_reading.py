@@ -265,6 +265,7 @@ def test_a_leader_that_knows_no_ids_yet_is_asked_until_it_does(
 
     async def of_a_new_leader(fetches: PartitionFetches, cluster: Any, offset: int) -> PartitionData:
         if next(refused) < 20:
+            await fetches.leader(cluster)
             raise UnknownTopicId(topic)
         return await answer(fetches, cluster, offset)
 

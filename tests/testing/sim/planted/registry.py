@@ -96,7 +96,7 @@ PLANTED: Final = (
     Planted(control.anybody_may_join, "rejoins", LACKING | HISTORY, 2),
     Planted(control.old_registration_may_join, "rejoins", LACKING, 2),
     Planted(control.unfenced_controller, "deposed", _one("FencedChangesNothing"), 10),
-    Planted(control.stale_controller_obeyed, "deposed", HISTORY | LACKING | _one("MaximalIsr"), 12),
+    Planted(control.stale_controller_obeyed, "deposed", HISTORY | LACKING | _one("MaximalIsr"), 31),
     Planted(control.partition_epoch_ignored, "late answers", _one("MaximalIsr"), 3),
     Planted(control.strangers_taken_for_ours, "recreated", HISTORY | LACKING | _one("OneLeaderPerEpoch"), 4),
     Planted(transactions.commit_answered_before_it_is_decided, "transactions", _one("CommitIsDecided"), 1),
