@@ -40,10 +40,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Pass:
-    """To the broker and back; `change` may alter the answer, which goes on its way when `until` is set."""
+    """To the broker and back; `change` may alter the answer."""
 
     change: Callable[[Any], None] | None = None
-    until: asyncio.Event | None = None
 
 
 @dataclass(frozen=True)
@@ -153,8 +152,6 @@ class Proxy:
             writer.write((struct.pack(">i", len(answer)) + answer)[: action.answer_bytes])
             await writer.drain()
             return False
-        if action.until is not None:
-            await action.until.wait()
         answer = self._changed(request, answer, action)
         writer.write(struct.pack(">i", len(answer)) + answer)
         await writer.drain()

@@ -111,7 +111,6 @@ from ottla.client.errors.own import (
     UnknownBroker,
     UnsupportedVersion,
     WrongConsumerState,
-    WrongThread,
     settled,
 )
 from ottla.client.errors.transactional import (
@@ -231,7 +230,6 @@ __all__ = [
     "UnsupportedSaslMechanism",
     "UnsupportedVersion",
     "WrongConsumerState",
-    "WrongThread",
     "WrongTransactionState",
     "error_of",
     "settled",
