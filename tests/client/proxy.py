@@ -40,9 +40,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Pass:
-    """To the broker and back; `change` may alter the answer."""
+    """To the broker and back; `change` may alter the answer, which goes on its way when `until` is set."""
 
     change: Callable[[Any], None] | None = None
+    until: asyncio.Event | None = None
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,8 @@ class Proxy:
             writer.write((struct.pack(">i", len(answer)) + answer)[: action.answer_bytes])
             await writer.drain()
             return False
+        if action.until is not None:
+            await action.until.wait()
         answer = self._changed(request, answer, action)
         writer.write(struct.pack(">i", len(answer)) + answer)
         await writer.drain()

@@ -125,7 +125,7 @@ def test_every_method_that_is_named_is_there() -> None:
 @pytest.mark.parametrize("name", ["Producer", "Consumer", "Admin"])
 def test_both_faces_have_the_same_methods_with_the_same_arguments(name: str) -> None:
     plain, awaited = getattr(sync, name), {"Producer": Producer, "Consumer": Consumer, "Admin": Admin}[name]
-    inner = {"try_send", "checked", "try_enter", "enter", "read_ahead", "next_ahead"}
+    inner = {"try_send", "checked", "try_enter", "enter", "read_ahead", "next_ahead", "take_back", "is_known"}
     inner |= {"check_places_rows", "now_ms", "led_partitions", "enter_batch", "check_takes", "not_entered"}
     for method, function in inspect.getmembers(awaited, inspect.isfunction):
         if method.startswith("_") or method in inner:

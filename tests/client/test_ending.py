@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
 from ottla.client import Producer as AsyncProducer
-from ottla.client.errors import BadArgument, ClientClosed, KafkaError
-from ottla.client.sync import Producer
+from ottla.client.errors import BadArgument, ClientClosed, KafkaError, WrongThread
+from ottla.client.sync import Consumer, Producer
+from ottla.model import TopicPartition
 
 UNREACHED = "127.0.0.1:1"
 
@@ -71,6 +74,33 @@ def test_an_interrupted_close_ends_what_is_under_way(
     assert all(delivery.done() for delivery in deliveries)
     assert all(isinstance(delivery.exception(), ClientClosed) for delivery in deliveries)
     assert producer._inner.cluster._closed
+
+
+def test_a_call_back_cannot_end_the_client_that_runs_it(bootstrap: str, topic: str) -> None:
+    """Nor wait for it: both go on as they were."""
+    raised: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def ends(call: Callable[[], object]) -> Callable[..., None]:
+        def call_back(*_: object) -> None:
+            try:
+                call()
+            except KafkaError as error:
+                raised.put(error)
+            else:
+                raised.put(None)
+
+        return call_back
+
+    with Producer(bootstrap_servers=bootstrap, linger_ms=0) as producer:
+        for call in (producer.close, producer.flush):
+            producer.send(topic, b"x", on_delivery=ends(call)).result(30)
+            assert isinstance(raised.get(timeout=30), WrongThread)
+    partition = TopicPartition(topic, 0)
+    with Consumer(bootstrap_servers=bootstrap, group_id=topic) as consumer:
+        consumer.assign([partition])
+        consumer.commit_async({partition: 1}, ends(consumer.close))
+        assert isinstance(raised.get(timeout=30), WrongThread)
+        assert consumer.committed([partition])[partition] is not None
 
 
 def test_a_fault_of_its_own_is_one_records(bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 
 import pytest
 
-from ottla.client.errors import ClientClosed, InvalidTopic, SerializationFailed, UnknownTopicOrPartition
-from ottla.client.records import ProducerRecord
+from ottla.client.errors import (
+    BufferExhausted,
+    ClientClosed,
+    InvalidTopic,
+    SerializationFailed,
+    UnknownTopicOrPartition,
+)
+from ottla.client.records import ProducerRecord, RawRecord
 from ottla.client.sync import Admin, Consumer, Producer
 from ottla.client.sync.producer import HANDED_OVER_MAX, Delivery
 from ottla.model import TopicPartition
@@ -85,6 +92,51 @@ def test_faults_are_told(bootstrap: str, topic: str) -> None:
     producer.close()
     with pytest.raises(ClientClosed):
         producer.send(topic, b"x")
+
+
+def test_a_topic_that_is_not_there_holds_up_nobody_elses_records(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap_servers=bootstrap, max_block_ms=60_000) as producer:
+        producer._inner.cluster.auto_create = False
+        missing = [producer.send(topic + "-typo", b"x") for _ in range(20)]
+        assert producer.send(topic, b"there").result(30).offset == 0
+        assert not any(one.done() for one in missing)
+        producer.close(timeout_ms=0)
+        assert all(isinstance(one.exception(), ClientClosed) for one in missing)
+
+
+def test_what_is_held_has_an_end_when_the_loop_ends_before_its_turn(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        producer.partitions_for(topic)
+        held = [Delivery(producer, RawRecord("elsewhere", b"x", None, None, None, ()), None) for _ in range(3)]
+        producer._held["elsewhere"] = deque(held)
+    assert all(isinstance(one.exception(), ClientClosed) for one in held)
+
+
+def test_all_records_of_a_topic_that_does_not_come_have_their_outcome_at_once(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap_servers=bootstrap, max_block_ms=100) as producer:
+        producer._inner.cluster.auto_create = False
+        missing = [producer.send(topic + "-typo", b"x") for _ in range(1000)]
+        producer.flush(50)
+        assert all(isinstance(one.exception(), UnknownTopicOrPartition) for one in missing)
+
+
+def test_what_is_handed_over_has_a_bound_in_bytes_and_in_time(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Producer(bootstrap_servers=bootstrap, buffer_memory=100_000, max_block_ms=50) as producer:
+        with monkeypatch.context() as patch:
+            patch.setattr(producer, "_take", lambda: None)  # the loop's thread comes to nothing
+            given = [producer.send(topic, bytes(10_000)) for _ in range(9)]
+            with pytest.raises(BufferExhausted):
+                producer.send(topic, bytes(10_000))
+            with pytest.raises(BufferExhausted):  # it would wait for itself
+                producer._thread.call(lambda: producer.send(topic, bytes(10_000)))
+            many = producer.send_many(ProducerRecord(topic=topic, value=bytes(40_000 * n)) for n in range(3))
+            assert [one.done() for one in many] == [False, True, True]
+            assert isinstance(many[1].exception(), BufferExhausted)
+        producer.flush()
+        assert [one.result(0).offset for one in [*given, many[0]]] == list(range(10))
+        assert (producer._count, producer._bytes) == (0, 0)
 
 
 def test_the_consumers_verbs(bootstrap: str, topic: str) -> None:

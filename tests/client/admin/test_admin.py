@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.client.proxy import Action, Pass, Proxy, Reply, Request
 from tests.client.reading import eventually
@@ -230,6 +232,24 @@ async def test_another_controller_is_asked(bootstrap: str, new_name: str) -> Non
         async with Admin(bootstrap_servers=proxy.bootstrap, retry_backoff_ms=2) as admin:
             await admin.create_topic(new_name, 1, 1)
         assert proxy.count(ApiKey.CREATE_TOPICS) == 2
+
+
+async def test_records_are_deleted_once_however_long_that_takes(bootstrap: str, topic: str) -> None:
+    """Asked again, -1 would delete what was written meanwhile."""
+    answered = asyncio.Event()
+
+    def rule(request: Request) -> Action:
+        if request.key != ApiKey.DELETE_RECORDS:
+            return Pass()
+        asyncio.get_running_loop().call_later(0.3, answered.set)
+        return Pass(until=answered)
+
+    async with (
+        Proxy(bootstrap, rule) as proxy,
+        Admin(bootstrap_servers=proxy.bootstrap, request_timeout_ms=100, retry_backoff_ms=2) as admin,
+    ):
+        assert await admin.delete_records({TopicPartition(topic, 0): -1}, timeout_ms=30_000)
+    assert proxy.count(ApiKey.DELETE_RECORDS) == 1
 
 
 async def test_nobody_is_there() -> None:

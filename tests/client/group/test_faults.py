@@ -83,6 +83,8 @@ async def test_a_coordinator_that_is_not_there_yet(bootstrap: str, topic: str, g
         script.plan(
             ApiKey.FIND_COORDINATOR,
             found_by(group, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+            Reply(FindCoordinatorResponse()),
+            found_by("of another group", ErrorCode.GROUP_AUTHORIZATION_FAILED),
             Cut(),
             found_by(group, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
         )

@@ -123,6 +123,7 @@ def test_a_split_batch_keeps_deliveries_memory_and_place() -> None:
     parts = queues.split(whole)
     assert [values(part) for part in parts] == [[b"0", b"1"], [b"2", b"3", b"4"]]
     assert [part.sequence for part in parts] == [2**31 - 2, 0]  # numbers go round
+    assert list(queues.live) == [*parts, *queue.waiting]  # they are over in time before what is newer
     assert [delivery.batch for delivery in deliveries] == [parts[0], parts[0], parts[1], parts[1], parts[1]]
     grandparts = queues.split(parts[1])
     for part in (grandparts[1], parts[0], grandparts[0]):

@@ -73,9 +73,15 @@ async def test_records_without_a_key_fill_batches_and_spread(bootstrap: str, wid
     assert min(counts) > 0
 
 
-async def test_a_partitioner_of_ones_own(bootstrap: str, wide_topic: str) -> None:
-    async with Producer(bootstrap_servers=bootstrap, partitioner=lambda topic, key, count: count - 1) as producer:
-        assert (await producer.send_and_wait(wide_topic, b"x", key=b"k")).partition == 3
+@pytest.mark.parametrize("ignores_keys", [False, True])  # as in Kafka, that is the default partitioner's alone
+async def test_a_partitioner_of_ones_own(bootstrap: str, wide_topic: str, ignores_keys: bool) -> None:
+    async with Producer(
+        bootstrap_servers=bootstrap,
+        partitioner=lambda topic, key, count: count - 1,
+        partitioner_ignore_keys=ignores_keys,
+    ) as producer:
+        for _ in range(2):  # of more than a batch: without their keys they would go to two partitions
+            assert (await producer.send_and_wait(wide_topic, bytes(20_000), key=b"k")).partition == 3
         assert (await producer.send_and_wait(wide_topic, b"x", partition=1)).partition == 1
     async with Producer(bootstrap_servers=bootstrap, partitioner=lambda topic, key, count: count) as producer:
         with pytest.raises(KafkaError, match="chose partition 4: the last one is 3"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from typing import Any
 
 import pytest
 from tests.client.conftest import make_topic
@@ -144,6 +145,38 @@ async def test_a_batch_over_the_brokers_limit_is_split(bootstrap: str, new_name:
     assert [value[:3] for value in values[:60]] == [b"%03d" % n for n in range(60)]
 
 
+async def test_an_answer_that_names_topics_by_their_ids_is_read_as_the_request_was_made(
+    bootstrap: str, topic: str
+) -> None:
+    """Meanwhile a broker that lags has not heard of the topic: without idempotence the records would be written
+    twice."""
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    def unknown(answer: Any) -> None:
+        for one in answer.topics:
+            one.error_code, one.partitions = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []
+
+    def rule(request: Request) -> Action:
+        if request.key == ApiKey.METADATA and asked.is_set() and not answered.is_set():
+            return Pass(unknown)
+        if request.key == ApiKey.PRODUCE:
+            asked.set()
+            return Pass(until=answered)
+        return Pass()
+
+    async with (
+        Proxy(bootstrap, rule) as proxy,
+        Producer(bootstrap_servers=proxy.bootstrap, enable_idempotence=False, linger_ms=0, **IMPATIENT) as producer,
+    ):
+        delivery = await producer.send(topic, b"once")
+        await asked.wait()
+        while topic in producer.cluster.metadata.topics:
+            await producer.cluster.updated()
+        answered.set()
+        assert (await delivery).offset == 0
+    assert await values_of(bootstrap, topic) == [b"once"]
+
+
 async def test_an_error_that_no_retry_mends_comes_at_once(bootstrap: str, topic: str) -> None:
     async with Proxy(bootstrap) as proxy:
 
@@ -197,6 +230,17 @@ async def test_send_waits_for_room_and_then_gives_up(bootstrap: str, topic: str)
             with pytest.raises(RecordTooLarge):
                 await producer.send(topic, b"x" * 4000)
             await producer.close(timeout_ms=0)
+
+
+async def test_a_brokers_quota_delays_records_by_what_it_asks_for(bootstrap: str, topic: str) -> None:
+    def throttled(answer: Any) -> None:
+        answer.throttle_time_ms = 50
+
+    async with Proxy(bootstrap, lambda one: Pass(throttled) if one.key == ApiKey.PRODUCE else Pass()) as proxy:
+        settings: dict[str, Any] = {"request_timeout_ms": 10_000, "delivery_timeout_ms": 20_000, "linger_ms": 0}
+        async with Producer(bootstrap_servers=proxy.bootstrap, **settings) as producer:
+            for number in range(3):  # in requests of their own, while the connection rests
+                assert (await producer.send_and_wait(topic, b"%d" % number)).offset == number
 
 
 async def test_room_comes_back_with_acknowledgements(bootstrap: str, topic: str) -> None:

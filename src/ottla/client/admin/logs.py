@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.client.admin.results import LogDirDescription, ProducerDescription, ReplicaSize
+from ottla.client.admin.topics import longer
 from ottla.client.errors import KafkaError, error_of, settled
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.leaders import ask_leaders, by_topic
@@ -39,7 +40,7 @@ async def delete_records(
             ],
             timeout_ms=timeout_ms,
         )
-        answer = await cluster.ask(leader, request, deleting.DeleteRecordsResponse)
+        answer = await cluster.ask(leader, request, deleting.DeleteRecordsResponse, timeout_ms=patience_ms)
         for topic in answer.topics:
             for one in topic.partitions:
                 tp = TopicPartition(topic.name, one.partition_index)
@@ -48,7 +49,9 @@ async def delete_records(
                 else:
                     results[tp] = one.low_watermark
 
-    return await ask_leaders(cluster, before, ask)
+    # Asked again before its time is over, -1 would delete what was written meanwhile.
+    patience_ms = longer(cluster, timeout_ms)
+    return await ask_leaders(cluster, before, ask, max(cluster.settings.default_api_timeout_ms, patience_ms))
 
 
 async def describe_log_dirs(

@@ -139,7 +139,7 @@ async def create(
     )
 
     async def attempt(controller: int) -> CreateTopicsResponse:
-        answer = await cluster.ask(controller, request, CreateTopicsResponse, timeout_ms=_longer(cluster, timeout_ms))
+        answer = await cluster.ask(controller, request, CreateTopicsResponse, timeout_ms=longer(cluster, timeout_ms))
         refuse_elsewhere([one.error_code for one in answer.topics])
         return answer
 
@@ -183,7 +183,7 @@ async def delete(cluster: Cluster, names: Sequence[str], timeout_ms: int) -> Non
         else:
             request.topic_names = list(names)
         answer = await connection.ask(
-            request, DeleteTopicsResponse, timeout_ms=_longer(cluster, timeout_ms), at_most=version
+            request, DeleteTopicsResponse, timeout_ms=longer(cluster, timeout_ms), at_most=version
         )
         refuse_elsewhere([one.error_code for one in answer.responses])
         return answer
@@ -219,7 +219,7 @@ async def create_partitions(
 
     async def attempt(controller: int) -> CreatePartitionsResponse:
         answer = await cluster.ask(
-            controller, request, CreatePartitionsResponse, timeout_ms=_longer(cluster, timeout_ms)
+            controller, request, CreatePartitionsResponse, timeout_ms=longer(cluster, timeout_ms)
         )
         refuse_elsewhere([one.error_code for one in answer.results])
         return answer
@@ -233,6 +233,6 @@ async def create_partitions(
     settled({one.name: None for one in answer.results if not one.error_code}, errors)
 
 
-def _longer(cluster: Cluster, timeout_ms: int) -> int:
+def longer(cluster: Cluster, timeout_ms: int) -> int:
     """The broker may use all of the operation's time: only then is its answer late."""
     return max(cluster.settings.request_timeout_ms, timeout_ms + 5_000)

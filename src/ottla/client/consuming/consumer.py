@@ -332,6 +332,12 @@ class Consumer(OffsetQuestions):
         """Batches of one partition as they were fetched, undecoded and unchecked; None when the time is up."""
         return await self._polled(self._reading.take_batches, timeout_ms)
 
+    def take_back(self, taken: Any) -> None:
+        """What the last poll gave did not reach the caller: it is given out again, and counts as not read."""
+        if taken:
+            self._reading.take_back(taken if isinstance(taken, list) else None)
+            self._wake()
+
     async def _polled(self, take: Callable[[], Taken | None], timeout_ms: int | None) -> Taken | None:
         """What `take` gives, as soon as that is anything; None when the time is up."""
         deadline = self._deadline(checked_timeout_ms(timeout_ms))

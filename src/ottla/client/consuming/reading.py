@@ -30,6 +30,8 @@ class RecordReading:
         self.assigned: dict[TopicPartition, AssignedPartition] = {}
         #: Records that iteration has taken and not given out yet: before the positions of their partitions.
         self.ahead: deque[ConsumerRecord] = deque()
+        #: The partition that batches were taken of last, and where they began.
+        self._begun: tuple[TopicPartition, int] | None = None
         #: What is about to be given up: nothing more of it is given out.
         self.held = _NOTHING
         #: The leader epoch of the last record given out.
@@ -150,6 +152,7 @@ class RecordReading:
         for tp, one in list(self.assigned.items()):
             if one.paused or tp in self.held:
                 continue
+            self._begins(one)
             try:
                 batch = one.take_arrow(columns, rows_max, check_crcs=self._check_crcs) if one.has_records else None
             except KafkaError as error:
@@ -172,6 +175,7 @@ class RecordReading:
         for tp, one in list(self.assigned.items()):
             if one.paused or tp in self.held:
                 continue
+            self._begins(one)
             fetched = one.take_batches()
             if fetched is not None:
                 self.assigned[tp] = self.assigned.pop(tp)
@@ -181,6 +185,16 @@ class RecordReading:
         if fault is not None:
             raise fault
         return None
+
+    def _begins(self, one: AssignedPartition) -> None:
+        self._begun = None if one.position is None else (one.tp, one.position)
+
+    def take_back(self, records: list[ConsumerRecord] | None) -> None:
+        """What was taken last is given out again: these records, or the batches (None)."""
+        if records is not None:
+            self.ahead.extendleft(one for one in reversed(records) if TopicPartition(one[0], one[1]) in self.assigned)
+        elif self._begun is not None and self._begun[0] in self.assigned:
+            self.assigned[self._begun[0]].seek(self._begun[1])
 
     def _give_back_ahead(self) -> None:
         """What iteration has taken and not given out is read again."""

@@ -111,6 +111,7 @@ from ottla.client.errors.own import (
     UnknownBroker,
     UnsupportedVersion,
     WrongConsumerState,
+    WrongThread,
     settled,
 )
 from ottla.client.errors.transactional import (
@@ -230,6 +231,7 @@ __all__ = [
     "UnsupportedSaslMechanism",
     "UnsupportedVersion",
     "WrongConsumerState",
+    "WrongThread",
     "WrongTransactionState",
     "error_of",
     "settled",

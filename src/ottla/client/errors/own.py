@@ -130,6 +130,12 @@ class WrongConsumerState(KafkaError, ValueError):
     default_code = ErrorCode.INVALID_REQUEST
 
 
+class WrongThread(KafkaError):
+    """A call-back, which the client's own thread runs, called what waits for that thread."""
+
+    default_code = ErrorCode.INVALID_REQUEST
+
+
 class PartitionerFailed(KafkaError):
     """A partitioner raised (the cause is chained), or returned what is no partition of the topic."""
 

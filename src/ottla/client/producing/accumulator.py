@@ -189,7 +189,6 @@ class Accumulator:
         """Two halves in place of a batch that is too large for the broker; their records keep their deliveries."""
         records = decode_batch(batch.builder.build(), check_crcs=False)
         middle = len(records) // 2
-        self.live.pop(batch, None)
         overhead = batch.memory // len(records)
         sequence = batch.sequence
         parts: list[ProducerBatch] = []
@@ -206,7 +205,7 @@ class Accumulator:
             if sequence is not None:
                 sequence = (sequence + part.count) & 0x7FFF_FFFF
             parts.append(part)
-            self.live[part] = None
+        self._put_in_place(batch, parts)
         self.memory_used -= batch.memory - sum(part.memory for part in parts)
         batch.parts = parts
         callbacks, batch.callbacks = batch.callbacks, []
@@ -214,6 +213,13 @@ class Accumulator:
             delivery.batch.callbacks.append((delivery, call))
         batch.wake()
         return batch.parts
+
+    def _put_in_place(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
+        """In `live`, whose first is the next whose time is over."""
+        before = list(self.live)
+        self.live.clear()
+        for one in before:
+            self.live.update(dict.fromkeys(parts if one is batch else (one,)))
 
     def remove_waiting(self, batch: ProducerBatch) -> None:
         """Takes a batch out that will not be sent."""

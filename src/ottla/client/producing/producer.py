@@ -75,7 +75,7 @@ class Producer(TransactionMethods):
     ) -> None:
         self.settings = consistent(parse_settings(ProducerSettings, settings, keywords))
         self._partitioner = partitioner_for(self.settings.partitioner)
-        if self.settings.partitioner_ignore_keys:
+        if self.settings.partitioner_ignore_keys and self._partitioner is murmur2_partitioner:
             self._partitioner = sticky_partitioner
         self._key_serializer = serializer_for(self.settings.key_serializer, "key.serializer", self.settings)
         self._value_serializer = serializer_for(self.settings.value_serializer, "value.serializer", self.settings)
@@ -324,6 +324,12 @@ class Producer(TransactionMethods):
             return None
         place = self._place(route, key, cost) if partition is None else partition
         return self._append(route, place, timestamp, key, value, headers, cost)
+
+    def is_known(self, topic: str, partition: int | None) -> bool:
+        """Whether a record for this partition (None: any) needs no news of its topic."""
+        route = self._routes.known.get(topic)
+        there = route is not None and topic in self.cluster.metadata.topics
+        return there and (partition is None or (route is not None and partition < len(route.topic.partitions)))
 
     async def enter(self, raw: RawRecord) -> Delivery:
         topic, value, key, partition, timestamp, headers = raw

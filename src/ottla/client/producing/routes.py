@@ -1,6 +1,7 @@
 """The topics that a producer writes to: their partitions as the metadata has them, and where records without a key go.
 
-A topic that no record went to for `metadata.max.idle.ms` is forgotten, and with it what the metadata keeps of it.
+A topic that no record went to for `metadata.max.idle.ms`, and none waits for, is forgotten, and with it what the
+metadata keeps of it.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class TopicRoutes:
     def _on_metadata(self) -> None:
         now_ms = self._world.clock.monotonic_ms()
         for name, route in list(self.known.items()):
-            if route.used:
+            if route.used or any(queue.waiting or queue.on_wire for queue in route.queues.values()):
                 route.used = False
                 route.last_used_ms = now_ms
             elif now_ms - route.last_used_ms > self._settings.metadata_max_idle_ms:

@@ -239,10 +239,12 @@ class Sender:
                 self._send(connection, batches)
                 if self.fault is not None:
                     return None
-        for connection in rooms.values():
-            if connection is not None and connection.throttled_until > self._loop.time():
-                pause_ms = int((connection.throttled_until - self._loop.time()) * 1000) + 1
-                next_ms = now_ms + pause_ms if next_ms is None else min(next_ms, now_ms + pause_ms)
+        for node in rooms:
+            connection = self._cluster.connections.open(node, DATA)
+            pause = 0.0 if connection is None else connection.throttled_until - self._loop.time()
+            if pause > 0:  # nothing else would wake us at its end
+                again_ms = now_ms + int(pause * 1000) + 1
+                next_ms = again_ms if next_ms is None else min(next_ms, again_ms)
         return next_ms
 
     def _may_go(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
@@ -270,12 +272,10 @@ class Sender:
             for batch in batches:
                 self._fail(batch, error, known=True)
             return
-        topics = self._cluster.metadata.topics
-        if version >= _BY_ID and any(
-            (known := topics.get(batch.queue.topic)) is None or known.topic_id == ZERO_TOPIC_ID for batch in batches
-        ):
-            version = _BY_ID - 1
-        request = self._request(batches, by_id=version >= _BY_ID)
+        ids = self._topic_ids(batches) if version >= _BY_ID else None
+        if ids is None:
+            version = min(version, _BY_ID - 1)
+        request = self._request(batches, ids)
         try:
             if not self._settings.acks:
                 connection.send_unanswered(request, version)
@@ -292,7 +292,19 @@ class Sender:
             batch.on_wire = True
             batch.queue.on_wire += 1
         self._on_wire += len(batches)
-        future.add_done_callback(lambda done: self._take_answer(done, batches))
+        # Kept with the request: when the answer comes, the metadata may not have the topic, or another of its name.
+        names = {} if ids is None else {topic_id: name for name, topic_id in ids.items()}
+        future.add_done_callback(lambda done: self._take_answer(done, batches, names))
+
+    def _topic_ids(self, batches: list[ProducerBatch]) -> dict[str, bytes] | None:
+        """The ids of these batches' topics by their names; None where one is not known."""
+        ids: dict[str, bytes] = {}
+        for batch in batches:
+            known = self._cluster.metadata.topics.get(batch.queue.topic)
+            if known is None or known.topic_id == ZERO_TOPIC_ID:
+                return None
+            ids[known.name] = known.topic_id
+        return ids
 
     def _version(self, connection: BrokerConnection) -> int:
         at_least = _ZSTD if self._settings.compression_type == "zstd" else 3
@@ -302,7 +314,7 @@ class Sender:
             return connection.version(ApiKey.PRODUCE, at_least=_ADDS_PARTITIONS)
         return connection.version(ApiKey.PRODUCE, at_least=at_least, at_most=_ADDS_PARTITIONS - 1)
 
-    def _request(self, batches: list[ProducerBatch], *, by_id: bool) -> ProduceRequest:
+    def _request(self, batches: list[ProducerBatch], ids: dict[str, bytes] | None) -> ProduceRequest:
         data: dict[str, TopicProduceData] = {}
         for batch in batches:
             queue = batch.queue
@@ -323,9 +335,7 @@ class Sender:
             topic = data.get(queue.topic)
             if topic is None:
                 topic = data[queue.topic] = (
-                    TopicProduceData(topic_id=self._cluster.metadata.topics[queue.topic].topic_id)
-                    if by_id
-                    else TopicProduceData(name=queue.topic)
+                    TopicProduceData(name=queue.topic) if ids is None else TopicProduceData(topic_id=ids[queue.topic])
                 )
             topic.partition_data.append(PartitionProduceData(index=queue.partition, records=records))
         return ProduceRequest(
@@ -337,13 +347,17 @@ class Sender:
 
     # Back
 
-    def _take_answer(self, future: asyncio.Future[ProduceResponse], batches: list[ProducerBatch]) -> None:
+    def _take_answer(
+        self, future: asyncio.Future[ProduceResponse], batches: list[ProducerBatch], names: dict[bytes, str]
+    ) -> None:
         try:
-            self._answered(future, batches)
+            self._answered(future, batches, names)
         except Exception as error:
             self._fail_all(error)
 
-    def _answered(self, future: asyncio.Future[ProduceResponse], batches: list[ProducerBatch]) -> None:
+    def _answered(
+        self, future: asyncio.Future[ProduceResponse], batches: list[ProducerBatch], names: dict[bytes, str]
+    ) -> None:
         for batch in batches:
             batch.on_wire = False
             batch.queue.on_wire -= 1
@@ -356,7 +370,6 @@ class Sender:
                 self._try_again_or_fail(batch, error, -1)
         else:
             answer = future.result()
-            names = self._cluster.metadata.names
             answered = {
                 (topic.name or names.get(bytes(topic.topic_id), ""), one.index): one
                 for topic in answer.responses

@@ -56,6 +56,7 @@ class Admin:
 
     def close(self) -> None:
         if not self._closed:
+            self._thread.check_may_wait()
             self._closed = True
             try:
                 self._thread.run(self._inner.close)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ottla.client.consuming.group.listener import ASSIGNED, LOST, REVOKED, check_listener, method_of
 from ottla.client.errors import WrongConsumerState
@@ -42,13 +42,19 @@ class CallBacks:
         finally:
             self._turn.release()
 
-    def run(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        """As LoopThread.run, and makes the calls that come meanwhile."""
+    def run(
+        self, work: Callable[[], Coroutine[Any, Any, Result]], unclaimed: Callable[[Result], None] | None = None
+    ) -> Result:
+        """As LoopThread.run, and makes the calls that come meanwhile. A result that a Ctrl-C keeps from the caller is
+        handed to `unclaimed`, in the loop's thread."""
         with self.alone():
-            return self.run_alone(work)
+            return self.run_alone(work, unclaimed)
 
-    def run_alone(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        future = self._thread.begin(work)
+    def run_alone(
+        self, work: Callable[[], Coroutine[Any, Any, Result]], unclaimed: Callable[[Result], None] | None = None
+    ) -> Result:
+        claim = _Claim[Result]()
+        future = self._thread.begin(lambda: claim.filled(work))
         future.add_done_callback(self._queue.put)
         try:
             while (item := self._queue.get()) is not future:
@@ -57,6 +63,8 @@ class CallBacks:
             return future.result()
         except BaseException:
             future.cancel()
+            if unclaimed is not None:
+                self._thread.begin(lambda: claim.handed_to(unclaimed)).result()
             raise
 
     def relayed(self, listener: object) -> object:
@@ -79,6 +87,26 @@ class CallBacks:
 
         self._queue.put(call)
         await done
+
+
+class _Claim(Generic[Result]):
+    """A result in the loop's thread, whether or not the thread that waits for it ever gets it."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[Any] | None = None
+        self._results: list[Result] = []
+
+    async def filled(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        self._task = asyncio.current_task()
+        result = await work()
+        self._results.append(result)
+        return result
+
+    async def handed_to(self, unclaimed: Callable[[Result], None]) -> None:
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        for result in self._results:
+            unclaimed(result)
 
 
 class _RelayedListener:

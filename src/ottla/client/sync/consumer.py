@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -46,6 +47,7 @@ class Consumer:
     def close(self, *, commit: bool = True) -> None:
         if self._closed:
             return
+        self._thread.check_may_wait()
         with self._calls.alone():
             try:
                 self._calls.run_alone(lambda: self._inner.close(commit=commit))
@@ -132,17 +134,20 @@ class Consumer:
         return self._thread.run(lambda: self._inner.partitions_for(topic))
 
     def poll(self, *, max_records: int | None = None, timeout_ms: int | None = None) -> list[ConsumerRecord]:
-        return self._calls.run(lambda: self._inner.poll(max_records=max_records, timeout_ms=timeout_ms))
+        work = partial(self._inner.poll, max_records=max_records, timeout_ms=timeout_ms)
+        records: list[ConsumerRecord] = self._calls.run(work, self._inner.take_back)
+        return records
 
     def poll_arrow(
         self, *, columns: Iterable[str] | None = None, max_rows: int = ARROW_ROWS_MAX, timeout_ms: int | None = None
     ) -> Any:
-        return self._calls.run(
-            lambda: self._inner.poll_arrow(columns=columns, max_rows=max_rows, timeout_ms=timeout_ms)
-        )
+        work = partial(self._inner.poll_arrow, columns=columns, max_rows=max_rows, timeout_ms=timeout_ms)
+        return self._calls.run(work, self._inner.take_back)
 
     def poll_batches(self, *, timeout_ms: int | None = None) -> FetchedBatches | None:
-        return self._calls.run(lambda: self._inner.poll_batches(timeout_ms=timeout_ms))
+        work = partial(self._inner.poll_batches, timeout_ms=timeout_ms)
+        fetched: FetchedBatches | None = self._calls.run(work, self._inner.take_back)
+        return fetched
 
     def arrow(
         self, *, columns: Iterable[str] | None = None, max_rows: int = ARROW_ROWS_MAX, timeout_ms: int | None = None

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from ottla.client.arguments import checked_number
-from ottla.client.errors import ClientClosed
+from ottla.client.errors import ClientClosed, WrongThread
 
 Result = TypeVar("Result")
 
@@ -54,8 +54,18 @@ class LoopThread:
     def begin(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Future[Result]:
         """Has a coroutine made and run in the loop's thread, whose result the caller will wait for."""
         loop = self.loop
-        assert threading.current_thread() is not self._thread, "a call-back must not wait: it runs in the loop's thread"
+        self.check_may_wait()
         return asyncio.run_coroutine_threadsafe(_made(work), loop)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the caller is the loop's own thread."""
+        return threading.current_thread() is self._thread
+
+    def check_may_wait(self) -> None:
+        """Raises in the loop's own thread: nothing that it waits for could happen."""
+        if self.is_here:
+            raise WrongThread("a call-back runs in the client's own thread: it must not wait for that, nor close it")
 
     def call(self, work: Callable[[], Result]) -> Result:
         """The result of a plain function that must run in the loop's thread."""
@@ -67,6 +77,7 @@ class LoopThread:
 
     def end(self) -> None:
         """Stops the loop and its thread; what still runs in it is cancelled."""
+        self.check_may_wait()
         with self._lock:
             self._ended = True
             loop, thread = self._loop, self._thread

@@ -1,4 +1,8 @@
-"""The producer for threads: `send` may be called from any of them and hands its record over without waiting."""
+"""The producer for threads: `send` may be called from any of them and hands its record over without waiting.
+
+The loop's thread puts the records into their batches, in the order in which they were handed over. Those of a topic
+that is not known yet are held in a queue of their own until it is: nobody else's wait for them.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,9 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from ottla.client.arguments import NO_HEADERS, GivenHeaders, check_call, checked_timeout_ms
-from ottla.client.errors import ClientClosed, ClientFault, KafkaError
+from ottla.client.errors import BufferExhausted, ClientClosed, ClientFault, KafkaError
 from ottla.client.producing import batches
+from ottla.client.producing.accumulator import Accumulator
 from ottla.client.producing.producer import Producer as AsyncProducer
 from ottla.client.producing.transactions.core import TransactionIdentity
 from ottla.client.producing.transactions.group_offsets import Committable
@@ -34,6 +39,8 @@ from ottla.model import TopicPartition
 
 #: Records between the callers' threads and the loop's; beyond it `send` waits.
 HANDED_OVER_MAX: Final = 10_000
+#: Records of one topic that is not known yet; beyond it `send` waits for that topic alone.
+HELD_MAX: Final = 1_000
 #: Records that go into their batches in one turn of the loop.
 _AT_ONCE: Final = 500
 
@@ -41,12 +48,13 @@ _AT_ONCE: Final = 500
 class Delivery:
     """What becomes of one record. Call-backs run in the client's own thread and must not wait in it."""
 
-    __slots__ = ("_call", "_error", "_inner", "_producer", "record")
+    __slots__ = ("_call", "_error", "_inner", "_producer", "record", "size")
 
     def __init__(self, producer: Producer, record: RawRecord, call: Callable[[Delivery], object] | None) -> None:
         self._producer = producer
         #: Dropped when it is in its batch.
         self.record: RawRecord | None = record
+        self.size = Accumulator.cost(record.key, record.value, record.headers)
         self._inner: batches.Delivery | None = None
         self._error: KafkaError | None = None
         self._call = call
@@ -85,8 +93,8 @@ class Delivery:
 
     async def known(self) -> None:
         """Waits until the record is in its batch (or refused) and the batch's outcome is known."""
-        while self.record is not None:
-            await self._producer.handed_over()
+        while (record := self.record) is not None:
+            await self._producer.entering(record.topic)
         if self._inner is not None:
             while not self._inner.done():
                 await self._inner.batch.wait()
@@ -101,8 +109,14 @@ class Producer:
         self.settings = self._inner.settings
         self._thread = LoopThread("ottla-producer")
         self._handed: deque[Delivery] = deque()
+        #: What was handed over and is in no batch yet: how many, and their bytes. Written under `_counting`.
+        self._count = self._bytes = 0
+        self._counting = threading.Lock()
         self._room = threading.Condition()
         self._taking: asyncio.Task[None] | None = None
+        #: Records of topics that are not known yet, and what puts them into their batches when they are.
+        self._held: dict[str, deque[Delivery]] = {}
+        self._holding: dict[str, asyncio.Task[None]] = {}
         self._ending: asyncio.Task[None] | None = None
         self._told = False
         self._closed = False
@@ -144,16 +158,27 @@ class Producer:
             )
             for number, r in enumerate(checked_records(records))
         ]
-        return [self._hand_over(Delivery(self, raw, None)) for raw in raws]
+        deliveries = [Delivery(self, raw, None) for raw in raws]
+        for number, delivery in enumerate(deliveries):
+            try:
+                self._hand_over(delivery)
+            except BufferExhausted as fault:
+                self._thread.loop.call_soon_threadsafe(self._inner.not_entered, fault)
+                for rest in deliveries[number:]:
+                    rest.refused(fault)
+                break
+        return deliveries
 
     def _hand_over(self, delivery: Delivery) -> Delivery:
         if self._inner.barred and not self._closed:
             self._inner.check_takes()
-        if len(self._handed) >= HANDED_OVER_MAX:
-            with self._room:
-                self._room.wait_for(lambda: self._closed or len(self._handed) < HANDED_OVER_MAX)
+        if self._is_full(delivery):
+            self._wait_for_room(delivery)
         if self._closed:
             raise ClientClosed("the producer is closed")
+        with self._counting:
+            self._count += 1
+            self._bytes += delivery.size
         self._handed.append(delivery)
         if not self._told:
             self._told = True
@@ -161,6 +186,27 @@ class Producer:
         if self._ended:  # since it was asked above: nobody else looks there any more
             self._refuse_all()
         return delivery
+
+    def _is_full(self, delivery: Delivery) -> bool:
+        if self._count >= HANDED_OVER_MAX:
+            return True
+        if self._bytes and self._bytes + delivery.size > self.settings.buffer_memory:
+            return True
+        if not self._held or (record := delivery.record) is None:
+            return False
+        return len(self._held.get(record.topic, ())) >= HELD_MAX
+
+    def _wait_for_room(self, delivery: Delivery) -> None:
+        if self._thread.is_here:
+            raise BufferExhausted("too many records are on their way, and a call-back must not wait for them")
+        max_block_ms = self.settings.max_block_ms
+        with self._room:
+            seconds = min(max_block_ms / 1000, threading.TIMEOUT_MAX)
+            if not self._room.wait_for(lambda: self._closed or not self._is_full(delivery), seconds):
+                raise BufferExhausted(
+                    f"too many records were on their way for max.block.ms, {max_block_ms}: they come faster than "
+                    "brokers take them, or no broker does"
+                )
 
     def send_record(self, record: ProducerRecord) -> Delivery:
         checked_record(record)
@@ -242,6 +288,7 @@ class Producer:
         checked_timeout_ms(timeout_ms)
         if self._closed:
             return
+        self._thread.check_may_wait()
         self._closed = True
         try:
             self._thread.begin(lambda: self._close(timeout_ms)).result()
@@ -257,12 +304,13 @@ class Producer:
 
     def _refuse_all(self) -> None:
         """In any thread: what was handed over and is in no batch has an end all the same."""
-        while self._handed:
-            try:
-                delivery = self._handed.popleft()
-            except IndexError:  # another thread does the same
-                return
-            delivery.refused(_closed())
+        for waiting in (self._handed, *list(self._held.values())):
+            while waiting:
+                try:
+                    delivery = waiting.popleft()
+                except IndexError:  # another thread does the same
+                    break
+                delivery.refused(_closed())
 
     def wait_for(self, delivery: Delivery, timeout: float | None) -> None:
         self._thread.run(delivery.known, timeout)
@@ -279,9 +327,19 @@ class Producer:
         self._take()
         if self._taking is not None:
             await asyncio.shield(self._taking)
+        if self._holding:
+            await asyncio.wait(list(self._holding.values()))
+
+    async def entering(self, topic: str) -> None:
+        """The same of one topic's."""
+        self._take()
+        if self._taking is not None:
+            await asyncio.shield(self._taking)
+        if topic in self._holding:
+            await asyncio.wait([self._holding[topic]])
 
     async def _enter_all(self) -> None:
-        handed, producer = self._handed, self._inner
+        handed, inner = self._handed, self._inner
         try:
             while handed:
                 for _ in range(_AT_ONCE):
@@ -290,27 +348,91 @@ class Producer:
                     delivery = handed.popleft()
                     record = delivery.record
                     assert record is not None
-                    try:
-                        inner = producer.try_enter(record) or await producer.enter(record)
-                    except KafkaError as error:
-                        producer.not_entered(error)
-                        delivery.refused(error)
-                    except Exception as error:  # a fault of our own: this record's, and no other's
-                        fault = ClientFault(f"the producer failed: {type(error).__name__}: {error}")
-                        fault.__cause__ = error
-                        producer.not_entered(fault)
-                        delivery.refused(fault)
-                    except BaseException:  # the loop's end
-                        delivery.refused(_closed())
-                        raise
+                    if record.topic in self._held:
+                        self._held[record.topic].append(delivery)
+                    elif self._try_enter(delivery, record):
+                        pass
+                    elif inner.barred or inner.is_known(record.topic, record.partition):
+                        await self._enter(delivery)
                     else:
-                        delivery.entered(inner)
-                if len(handed) < HANDED_OVER_MAX // 2:
-                    with self._room:
-                        self._room.notify_all()
+                        held = self._held[record.topic] = deque([delivery])
+                        entering = self._enter_held(record.topic, held)
+                        self._holding[record.topic] = asyncio.get_running_loop().create_task(entering)
+                self._tell_room()
                 await asyncio.sleep(0)  # what is full goes out meanwhile
         finally:
             self._taking = None
+            with self._room:
+                self._room.notify_all()
+
+    async def _enter_held(self, topic: str, held: deque[Delivery]) -> None:
+        """Of a topic that is not known yet. Where it stays so, that is the outcome of all that wait for it."""
+        try:
+            turn = 0
+            while held:
+                fault = await self._enter(held.popleft())
+                if fault is not None and not self._inner.is_known(topic, None):
+                    while held:
+                        self._refuse(held.popleft(), fault)
+                turn += 1
+                if turn % _AT_ONCE == 0:
+                    self._tell_room()
+                    await asyncio.sleep(0)
+        finally:
+            while held:  # the loop's end
+                self._refuse(held.popleft(), _closed())
+            del self._held[topic], self._holding[topic]
+            with self._room:
+                self._room.notify_all()
+
+    def _try_enter(self, delivery: Delivery, record: RawRecord) -> bool:
+        """Whether the record needs no wait: it is in its batch, or refused."""
+        try:
+            inner = self._inner.try_enter(record)
+        except Exception as error:
+            self._refuse(delivery, error)
+            return True
+        if inner is None:
+            return False
+        self._settled(delivery)
+        delivery.entered(inner)
+        return True
+
+    async def _enter(self, delivery: Delivery) -> KafkaError | None:
+        """Has a record in its batch, waiting for that; gives why it is in none."""
+        record = delivery.record
+        assert record is not None
+        try:
+            inner = await self._inner.enter(record)
+        except Exception as error:
+            return self._refuse(delivery, error)
+        except BaseException:  # the loop's end
+            self._refuse(delivery, _closed())
+            raise
+        self._settled(delivery)
+        delivery.entered(inner)
+        self._tell_room()
+        return None
+
+    def _refuse(self, delivery: Delivery, error: Exception) -> KafkaError:
+        """This record's outcome, and no other's. A fault that is no KafkaError is our own."""
+        if isinstance(error, KafkaError):
+            fault = error
+        else:
+            fault = ClientFault(f"the producer failed: {type(error).__name__}: {error}")
+            fault.__cause__ = error
+        self._inner.not_entered(fault)
+        self._settled(delivery)
+        delivery.refused(fault)
+        return fault
+
+    def _settled(self, delivery: Delivery) -> None:
+        with self._counting:
+            self._count -= 1
+            self._bytes -= delivery.size
+
+    def _tell_room(self) -> None:
+        if self._count < HANDED_OVER_MAX // 2 and self._bytes <= self.settings.buffer_memory // 2:
             with self._room:
                 self._room.notify_all()
 

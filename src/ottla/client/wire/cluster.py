@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from ottla.client.arguments import checked_topic
@@ -50,10 +52,16 @@ class Cluster:
         self.connections = Connections(settings, world, lambda: self.metadata.nodes, self.request_update)
         #: Topics whose metadata is kept.
         self._topics: dict[str, None] = {}
+        #: Topics that a call asks about now, and how many calls.
+        self._asked: Counter[str] = Counter()
         self._updater: asyncio.Task[None] | None = None
         #: Ends with the next round of metadata that has not begun yet.
         self._next_round: asyncio.Future[None] | None = None
         self._age_timer: asyncio.TimerHandle | None = None
+        #: For a round that is wanted so soon after the last one that it has to wait.
+        self._soon_timer: asyncio.TimerHandle | None = None
+        #: When a round may follow the last one without a wait, in the loop's time.
+        self._soon_at = 0.0
         #: To the broker that last did not know a topic, or who leads or coordinates what was asked for.
         self._knew_nobody: BrokerConnection | None = None
         self._closed = False
@@ -143,13 +151,36 @@ class Cluster:
         for topic in topics:
             self._topics.pop(topic, None)
 
+    @property
+    def wanted(self) -> list[str]:
+        """The topics that the next round of metadata asks for."""
+        return list(dict.fromkeys((*self._topics, *self._asked)))
+
+    @contextmanager
+    def asking(self, topics: Iterable[str]) -> Iterator[None]:
+        """Rounds of metadata ask for these topics as well, until the block ends."""
+        names = {checked_topic(topic) for topic in topics}
+        self._asked.update(names)
+        try:
+            yield
+        finally:
+            self._asked.subtract(names)
+            for name in names:
+                if not self._asked[name]:
+                    del self._asked[name]
+
     async def topic(self, name: str, timeout_ms: int | None = None) -> Topic:
-        """A topic's metadata, asked for until it is there; raises what keeps it from being there."""
+        """A topic's metadata, asked for until it is there and kept from then on; raises what keeps it from being
+        there."""
         checked_topic(name)
         found = self.metadata.topics.get(name)
-        if found is not None:
-            return found
+        if found is None:
+            with self.asking([name]):
+                found = await self._heard_of(name, timeout_ms)
         self.want([name])
+        return found
+
+    async def _heard_of(self, name: str, timeout_ms: int | None) -> Topic:
         loop = asyncio.get_running_loop()
         allowed_ms = self.settings.default_api_timeout_ms if timeout_ms is None else timeout_ms
         deadline = loop.time() + allowed_ms / 1000
@@ -172,7 +203,6 @@ class Cluster:
             if error_there is not None:
                 last = error_of(error_there, about=name)
                 if not last.retriable:
-                    self.forget([name])
                     raise last
             failures += 1
             pause = self._retry.pause_ms(failures) / 1000
@@ -181,8 +211,12 @@ class Cluster:
             await asyncio.sleep(pause)
 
     def request_update(self) -> None:
-        """Wants fresh metadata, as soon as it can be had."""
-        self._round_to_come()
+        """Wants fresh metadata, as soon as it can be had: what the last round did not bring may take a while."""
+        loop = asyncio.get_running_loop()
+        if self._updater is not None or loop.time() >= self._soon_at:
+            self._round_to_come()
+        elif self._soon_timer is None and not self._closed:
+            self._soon_timer = loop.call_at(self._soon_at, self._round_to_come)
 
     async def updated(self) -> None:
         """Waits for a round of metadata that begins after this call; raises what it failed with."""
@@ -224,6 +258,7 @@ class Cluster:
                 else:
                     current.set_result(None)
                     failures = 0
+                    self._soon_at = asyncio.get_running_loop().time() + self._retry.pause_ms(1) / 1000
                     for call in self.on_change:
                         call()
                 if self._next_round is not None:
@@ -232,8 +267,9 @@ class Cluster:
             self._updater = None
 
     async def _one_round(self) -> None:
+        self._cancel_soon()
         connection = await self.any_connection()
-        wanted = list(self._topics)
+        wanted = self.wanted
         request = MetadataRequest(
             topics=[MetadataRequestTopic(name=name) for name in wanted],
             allow_auto_topic_creation=self.auto_create,
@@ -262,6 +298,11 @@ class Cluster:
             for call in self.on_change:
                 call()
 
+    def _cancel_soon(self) -> None:
+        if self._soon_timer is not None:
+            self._soon_timer.cancel()
+            self._soon_timer = None
+
     def _set_age_timer(self) -> None:
         if self._age_timer is not None:
             self._age_timer.cancel()
@@ -278,6 +319,7 @@ class Cluster:
         self._closed = True
         if self._age_timer is not None:
             self._age_timer.cancel()
+        self._cancel_soon()
         if self._updater is not None:
             self._updater.cancel()
             await asyncio.gather(self._updater, return_exceptions=True)

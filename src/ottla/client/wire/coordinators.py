@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
-from ottla.client.errors import KafkaError, error_of, settled
+from ottla.client.errors import BadAnswer, KafkaError, error_of, settled
 from ottla.client.wire.cluster import Cluster
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey
@@ -110,8 +110,12 @@ async def coordinators(
     if connection.serves(ApiKey.FIND_COORDINATOR, _SEVERAL):
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(keys))
         answer = await connection.ask(request, FindCoordinatorResponse, timeout_ms=timeout_ms)
-        for one in answer.coordinators:
-            take(one.key, one.node_id, one.error_code, one.error_message)
+        answered = {one.key: one for one in answer.coordinators}
+        for key in keys:
+            if (one := answered.get(key)) is not None:
+                take(key, one.node_id, one.error_code, one.error_message)
+            else:
+                errors[key] = BadAnswer(f"{connection.peer} was asked who coordinates {key}, and says nothing about it")
         return found, errors
 
     async def single(key: str) -> None:

@@ -33,7 +33,6 @@ async def ask_leaders(
     results: dict[TopicPartition, Result] = {}
     open_ = list(dict.fromkeys(partitions))
     final: dict[TopicPartition, KafkaError] = {}
-    cluster.want({tp.topic for tp in open_})
     loop = asyncio.get_running_loop()
     heard_until = loop.time() + _HEARD_MS / 1000
 
@@ -60,7 +59,8 @@ async def ask_leaders(
             for tp in group:
                 errors[tp] = error
 
-    await cluster.retrying(attempt, timeout_ms)
+    with cluster.asking({tp.topic for tp in open_}):
+        await cluster.retrying(attempt, timeout_ms)
     return settled(results, final)
 
 

@@ -21,6 +21,7 @@ from ottla.client.errors import (
     WrongTransactionState,
 )
 from ottla.client.producing.producer import Producer
+from ottla.client.records import ProducerRecord
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.add_partitions_to_txn import (
@@ -142,6 +143,65 @@ async def test_an_end_that_was_not_heard_is_asked_for_again(bootstrap: str, topi
         async with producer.transaction():
             await producer.send(topic, b"then")
     assert await committed(bootstrap, topic) == [b"once", b"then"]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+async def test_a_record_that_comes_behind_the_end_leaves_the_commit_alone(
+    bootstrap: str, topic: str, generation: int
+) -> None:
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    def rule(request: Request) -> Action:
+        if request.key != ApiKey.END_TXN:
+            return Pass()
+        asked.set()
+        return Pass(until=answered)
+
+    async with (
+        speaking(bootstrap, generation, rule) as proxy,
+        Producer(bootstrap_servers=proxy.bootstrap, transactional_id=topic) as producer,
+    ):
+        await producer.begin()
+        await producer.send(topic, b"within")
+        commit = asyncio.create_task(producer.commit())
+        await asked.wait()
+        late = await producer.send_many([ProducerRecord(topic=topic, value=b"late")])
+        assert isinstance(late[0].exception(), WrongTransactionState)
+        answered.set()
+        await commit
+        async with producer.transaction():
+            await producer.send(topic, b"next")
+    assert await committed(bootstrap, topic) == [b"next", b"within"]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+async def test_a_record_that_was_taken_before_the_end_fails_the_commit(
+    bootstrap: str, topic: str, generation: int
+) -> None:
+    """It came while what stands before it was still being written: nothing was asked of the coordinator yet."""
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    def rule(request: Request) -> Action:
+        if request.key != ApiKey.PRODUCE or answered.is_set():
+            return Pass()
+        asked.set()
+        return Pass(until=answered)
+
+    async with (
+        speaking(bootstrap, generation, rule) as proxy,
+        Producer(bootstrap_servers=proxy.bootstrap, transactional_id=topic) as producer,
+    ):
+        await producer.begin()
+        await producer.send(topic, b"within")
+        commit = asyncio.create_task(producer.commit())
+        await asked.wait()
+        late = await producer.send_many([ProducerRecord(topic=topic, value=b"late")])
+        assert isinstance(late[0].exception(), WrongTransactionState)
+        answered.set()
+        with pytest.raises(TransactionAbortable):
+            await commit
+        await producer.abort()
+    assert await committed(bootstrap, topic) == []
 
 
 async def until_committed(producer: Producer) -> None:

@@ -63,6 +63,8 @@ class TransactionCore:
         #: It knows, or takes the end of one that it does not know of.
         self.certain = False
         self.started_ms = 0
+        #: The coordinator was asked to end it: no record can be a part of it any more.
+        self.end_asked = False
         #: The next transaction needs an identity that was not used: sequence numbers are in doubt.
         self.needs_identity = False
         self._busy: str | None = None
@@ -139,7 +141,7 @@ class TransactionCore:
         self.partitions.clear()
         self.pending.clear()
         self.groups.clear()
-        self.started = self.certain = False
+        self.started = self.certain = self.end_asked = False
 
     def start(self, now_ms: int) -> None:
         """The coordinator hears of the transaction now, or may."""

@@ -237,7 +237,10 @@ class Transactor:
         self.fail(error)
 
     def fail(self, error: KafkaError) -> None:
-        """A record that was taken will not be written."""
+        """A record that was taken will not be written. One that came when the end was asked for belongs to no
+        transaction: all of this one's are written by then."""
+        if self.core.end_asked:
+            return
         verdict = of_batch(error)
         if verdict is Verdict.FENCED and self.core.state in {_S.OPEN, _S.COMMITTING}:
             self._over(self._fenced(error))
@@ -339,6 +342,7 @@ class Transactor:
     async def _end(self, *, commit: bool) -> None:
         core = self.core
         identity = core.open_identity()
+        core.end_asked = True
         try:
             answer = await end(self._calls, self._coordinator, identity, self._settings.max_block_ms, commit=commit)
         except KafkaError as error:
