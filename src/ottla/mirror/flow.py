@@ -238,7 +238,7 @@ class Flow:
     async def _note(self) -> None:
         for copy in list(self.copies.values()):
             await copy.note_reached()
-        if self._topics and self.reader.group_metadata().generation < 0:
+        if self._topics and not self.reader.is_member:
             self._log.warning_limited("this process is no member of the group yet", group=self.group, interval_s=60.0)
         lags = self.lags()
         behind = [one.lag for one in lags if one.lag is not None]

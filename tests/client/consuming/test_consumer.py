@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.client.proxy import Action, Cut, Pass, Proxy, Raw, Reply, Request
 from tests.client.reading import read_all
 
 from ottla.client.admin.admin import Admin
+from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import (
     ClientClosed,
@@ -24,6 +26,7 @@ from ottla.client.producing.producer import Producer
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.fetch import FetchResponse
+from ottla.records.batch import iterate
 
 IMPATIENT = {"retry_backoff_ms": 2, "retry_backoff_max_ms": 10, "reconnect_backoff_ms": 1, "fetch_max_wait_ms": 50}
 
@@ -114,6 +117,24 @@ async def test_pausing(bootstrap: str, wide_topic: str) -> None:
         assert await consumer.poll(timeout_ms=100) == []
         consumer.resume(zero)
         assert {record.partition for record in await poll_all(consumer, 5)} == {0}
+
+
+async def test_what_lies_ready_of_a_paused_partition_takes_no_room_of_others(bootstrap: str, wide_topic: str) -> None:
+    zero, one = TopicPartition(wide_topic, 0), TopicPartition(wide_topic, 1)
+    await fill(bootstrap, wide_topic, 40, partition=0)
+    async with (
+        asyncio.timeout(25),
+        Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", fetch_max_bytes=1, **IMPATIENT) as consumer,
+    ):
+        consumer.assign([zero, one])
+        assert len(await consumer.poll(max_records=1)) == 1
+        while not consumer._reading.assigned[zero].buffered_bytes:  # noqa: ASYNC110 - read ahead, as nobody is told
+            await asyncio.sleep(0.002)
+        consumer.pause(zero)
+        await fill(bootstrap, wide_topic, 5, partition=1)
+        assert {record.partition for record in await poll_all(consumer, 5)} == {1}
+        consumer.resume(zero)
+        assert numbers(await poll_all(consumer, 39)) == list(range(1, 40))
 
 
 async def test_iteration_counts_what_it_gave_out(bootstrap: str, topic: str) -> None:
@@ -386,3 +407,44 @@ async def test_the_broker_is_told_the_epoch_of_what_was_read(bootstrap: str, top
     assert (first.fetch_offset, first.last_fetched_epoch) == (0, -1)
     assert later.fetch_offset > 0
     assert later.last_fetched_epoch == later.current_leader_epoch >= 0
+
+
+EPOCH_AT = 12  # of a batch; what is before its checksum may be changed
+
+
+@pytest.mark.parametrize("how", ["records", "one at a time", "arrow", "batches"])
+async def test_the_end_of_a_transaction_is_part_of_what_was_read(bootstrap: str, topic: str, how: str) -> None:
+    """Whoever goes on behind the marker says by which leader it was written, not who wrote the last record: a log in
+    which that leader's records end before would have another past."""
+
+    def older_records(answer: FetchResponse) -> None:
+        for one in answer.responses:
+            for data in one.partitions:
+                changed = bytearray(data.records or b"")
+                for pos, header in iterate(bytes(changed), 0, len(changed)):
+                    if not header.is_control:
+                        changed[pos + EPOCH_AT : pos + EPOCH_AT + 4] = b"\xff\xff\xff\xff"
+                data.records = bytes(changed)
+
+    tp = TopicPartition(topic, 0)
+    async with Producer(bootstrap_servers=bootstrap, transactional_id=topic) as producer, producer.transaction():
+        await producer.send(topic, b"one")
+        await producer.send(topic, b"two")
+    rule = lambda one: Pass(older_records if one.key == ApiKey.FETCH else None)  # noqa: E731
+    settings = {"auto_offset_reset": "earliest", "isolation_level": "read_committed", "enable_auto_commit": False}
+    async with (
+        Proxy(bootstrap, rule) as proxy,
+        Consumer(bootstrap_servers=proxy.bootstrap, group_id=f"group-of-{topic}", **settings, **IMPATIENT) as consumer,
+    ):
+        consumer.assign([tp])
+        while await consumer.position(tp) < 3:
+            if how == "records":
+                await consumer.poll(timeout_ms=20)
+            elif how == "one at a time":
+                await consumer.poll(max_records=1, timeout_ms=20)
+            elif how == "arrow":
+                await consumer.poll_arrow(timeout_ms=20)
+            else:
+                await consumer.poll_batches(timeout_ms=20)
+        await consumer.commit()
+        assert await consumer.committed([tp]) == {tp: CommittedOffset(3, "", 0)}

@@ -251,9 +251,11 @@ async def test_commits_of_another_generation(bootstrap: str, topic: str, group: 
         fetch_error(ErrorCode.UNSTABLE_OFFSET_COMMIT, of_partitions=True),
         fetch_error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, of_partitions=False),
         fetch_error(ErrorCode.NOT_COORDINATOR, of_partitions=False),
+        fetch_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, of_partitions=True),
+        changed(lambda answer: [group.topics.clear() for group in answer.groups]),
         Cut(),
     ],
-    ids=["unstable", "loading", "moved", "cut"],
+    ids=["unstable", "loading", "moved", "unknown", "not-answered", "cut"],
 )
 async def test_offsets_that_are_not_known_yet_are_asked_for_again(
     bootstrap: str, topic: str, group: str, action: Action

@@ -18,9 +18,10 @@ def test_from_knocking_to_stable() -> None:
     assert (member.state, member.heartbeats, member.is_joining) == (MembershipState.SYNCING, True, True)
     member.synced()
     assert (member.state, member.is_leader, member.is_joining) == (MembershipState.STABLE, True, False)
-    assert member.described() == ("g", 5, "a-1", None)
+    assert member.identity == ("g", 5, "a-1", None)
     member.join()
     assert (member.state, member.generation, member.is_leader) == (MembershipState.JOINING, 5, False)
+    assert member.is_member
 
 
 @pytest.mark.parametrize("forget", [True, False])
@@ -36,6 +37,10 @@ def test_out(forget: bool) -> None:
     assert (member.rejoin, member.gone_because) == ("fenced", "again")
     member.left()
     assert (member.rejoin, member.gone_because, member.member_id) == (None, None, NO_MEMBER)
+    # What it read as that member is fenced by that name, until it reads as nobody.
+    assert (member.identity, member.is_member) == (("g", 5, "a-1", "static"), False)
+    member.stand_alone()
+    assert member.identity == ("g", -1, NO_MEMBER, "static")
 
 
 def test_what_cannot_happen_raises() -> None:

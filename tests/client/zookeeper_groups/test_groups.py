@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 from tests.coordination.zookeeper.sessions import RemoteProvider
@@ -16,12 +16,22 @@ from tools.ottla_server import ottla_tree
 from tools.zookeeper_server import ZooKeeperEnsemble
 
 from ottla.client import Admin, Producer
-from ottla.client.errors import GroupRebalanceFailed
+from ottla.client.errors import BadArgument, GroupRebalanceFailed
 from ottla.client.zookeeper_groups.consumer import ZookeeperConsumer
 from ottla.client.zookeeper_groups.znodes import ids_path, offset_path, offsets_path, owner_path, owners_path
 from ottla.coordination.errors import NoNode
+from ottla.coordination.znodes import (
+    BROKER_IDS,
+    TOPICS,
+    BrokerRegistration,
+    TopicAssignment,
+    encode_broker,
+    encode_topic,
+    topic_path,
+)
 from ottla.coordination.zookeeper.client import RemoteTree
-from ottla.model import TopicPartition
+from ottla.metadata.updates import Endpoint
+from ottla.model import ZERO_TOPIC_ID, BrokerId, TopicPartition
 from ottla.ports.real import real_ports
 from ottla.testing import InProcessBroker
 
@@ -300,3 +310,85 @@ async def test_a_partition_that_nobody_lets_go_of_ends_the_tries(world: World) -
                 return len(consumer.assignment()) == PARTITIONS
 
             await until_so(is_shared)
+
+
+async def test_polls_that_are_cancelled_lose_no_record(world: World) -> None:
+    """Wherever the poll has come to: also between the end of its reading and its own."""
+    async with Crowd(world, world.topic(), "cancelled") as crowd:
+        await crowd.write(20)
+        settings = {"zookeeper.connect": world.connect, "group.id": "cancelled", "auto.offset.reset": "smallest"}
+        read: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
+        async with asyncio.timeout(SECONDS_MAX), ZookeeperConsumer(settings, auto_commit_enable=False) as consumer:
+            consumer.subscribe([crowd.topic])
+            turns = 0
+            while sum(map(len, read.values())) < 20 * PARTITIONS:
+                poll = asyncio.create_task(consumer.poll(max_records=1))
+                turns += 1
+                for _ in range(turns % 8):
+                    await asyncio.sleep(0)
+                if turns % 8:
+                    poll.cancel()
+                for found in await asyncio.gather(poll, return_exceptions=True):
+                    if not isinstance(found, BaseException):
+                        for record in found:
+                            read[record.partition].append(record.offset)
+            assert read == {number: list(range(20)) for number in range(PARTITIONS)}
+
+
+async def test_a_broker_that_learns_to_speak_in_the_clear_is_heard_of(world: World) -> None:
+    topic = world.topic()
+    server = world.connect.partition("/")[0]
+    root, tree = (RemoteProvider(real_ports(), at, SESSION_MS) for at in (server, f"{server}/secret"))
+    try:
+        base = await root.session()
+        if await base.exists("/secret") is None:
+            await base.create("/secret")
+        session = await tree.session()
+        for path in ("/brokers", BROKER_IDS, TOPICS, "/consumers"):
+            if await session.exists(path) is None:
+                await session.create(path)
+        replicas = {number: (BrokerId(0),) for number in range(PARTITIONS)}
+        await session.create(topic_path(topic), encode_topic(TopicAssignment(ZERO_TOPIC_ID, replicas, {}, {})))
+        host, _, port = world.broker.bootstrap.rpartition(":")
+        node = f"{BROKER_IDS}/0"
+        secret = Endpoint("SSL", "SSL", host, 9)
+        await session.create(node, encode_broker(BrokerRegistration((secret,))))
+        settings = {"zookeeper.connect": f"{server}/secret", "group.id": "clear", "auto.offset.reset": "smallest"}
+        async with asyncio.timeout(SECONDS_MAX), ZookeeperConsumer(settings) as consumer:
+            consumer.subscribe([topic])
+            assert await consumer.poll(timeout_ms=500) == []
+            clear = Endpoint("PLAINTEXT", "PLAINTEXT", host, int(port))
+            await session.set(node, encode_broker(BrokerRegistration((secret, clear))))
+
+            async def is_shared() -> bool:
+                await consumer.poll(timeout_ms=50)
+                return len(consumer.assignment()) == PARTITIONS
+
+            await until_so(is_shared)
+        await session.delete(node)
+    finally:
+        await tree.close()
+        await root.close()
+
+
+@pytest.mark.parametrize("topics", [5, b"orders", [], [3], {"orders": 0}, {"orders": "two"}, {"orders": 1.5}, [""]])
+async def test_what_cannot_be_subscribed_to(topics: Any) -> None:
+    async with ZookeeperConsumer({"zookeeper.connect": "127.0.0.1:1", "group.id": "g"}) as consumer:
+        with pytest.raises(BadArgument):
+            consumer.subscribe(topics)
+        for expression in ("(", "", 5):
+            with pytest.raises(BadArgument):
+                consumer.subscribe_pattern(expression)  # type: ignore[arg-type]
+        assert consumer.name is None
+
+
+async def test_one_name_is_one_topic(world: World) -> None:
+    settings = {"zookeeper.connect": world.connect, "group.id": "one-name", "auto.offset.reset": "smallest"}
+    async with ZookeeperConsumer(settings) as consumer:
+        consumer.subscribe(world.topic())
+
+        async def is_shared() -> bool:
+            await consumer.poll(timeout_ms=50)
+            return len(consumer.assignment()) == PARTITIONS
+
+        await until_so(is_shared)

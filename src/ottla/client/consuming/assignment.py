@@ -65,22 +65,24 @@ class AssignedPartition:
         "_index",
         "_records",
         "_rows",
+        "_rows_epoch",
         "chunks",
         "error",
         "failures",
         "fetch_epoch",
         "fetch_offset",
         "generation",
+        "held",
         "high_watermark",
         "last_stable_offset",
         "log_start_offset",
         "not_before_ms",
         "paused",
         "position",
+        "position_epoch",
         "read_replica",
         "read_replica_until_ms",
         "reset",
-        "rows_epoch",
         "tp",
     )
 
@@ -88,6 +90,9 @@ class AssignedPartition:
         self.tp = tp
         #: The next offset to give out; None until a seek or a reset has set it.
         self.position: int | None = None
+        #: The leader epoch of the last batch before it, also of one that gave out nothing, as a transaction's end: with
+        #: an older one the next reader would be told that the log has another past.
+        self.position_epoch = int(NO_EPOCH)
         #: Which offset is to be asked for, as a timestamp or code of ListOffsets; None where none is.
         self.reset: int | None = None
         self.fetch_offset = 0
@@ -95,6 +100,8 @@ class AssignedPartition:
         self.fetch_epoch = int(NO_EPOCH)
         self.generation = 0
         self.paused = False
+        #: Is about to be given up: nothing more of it is given out.
+        self.held = False
         self.chunks: deque[Chunk] = deque()
         #: The batch that is being given out: its header, its records, and how many of them are out.
         self._batch: BatchHeader | None = None
@@ -102,7 +109,7 @@ class AssignedPartition:
         self._index = 0
         #: Arrow batches that are decoded and not given out, and the leader epoch of the last.
         self._rows: deque[Rows] = deque()
-        self.rows_epoch = int(NO_EPOCH)
+        self._rows_epoch = int(NO_EPOCH)
         #: To be raised when everything before it has been given out.
         self.error: KafkaError | None = None
         self.failures = 0
@@ -117,13 +124,14 @@ class AssignedPartition:
     def seek(self, offset: int, epoch: int = NO_EPOCH) -> None:
         self._begin_anew()
         self.position = self.fetch_offset = offset
-        self.fetch_epoch = epoch
+        self.fetch_epoch = self.position_epoch = epoch
         self.reset = None
 
     def reset_to(self, timestamp: int) -> None:
         """Has the position looked up before anything is fetched."""
         self._begin_anew()
         self.position = None
+        self.position_epoch = NO_EPOCH
         self.reset = timestamp
 
     def _begin_anew(self) -> None:
@@ -141,6 +149,10 @@ class AssignedPartition:
         self._index = 0
         if self.position is not None:
             self.fetch_offset = self.position
+
+    @property
+    def gives_out(self) -> bool:
+        return not (self.paused or self.held)
 
     @property
     def has_records(self) -> bool:
@@ -173,6 +185,7 @@ class AssignedPartition:
         else:
             taken = self._deserialized(records, key_deserializer, value_deserializer)
         self._index += len(taken)
+        self.position_epoch = header.leader_epoch
         if self._index >= len(self._records):
             self.position = header.next_offset
             self._batch = None
@@ -217,7 +230,7 @@ class AssignedPartition:
             if records:
                 self._batch, self._records, self._index = header, records, 0
                 break
-            self.position = max(self.position, header.next_offset)
+            self._passed(header)
         if chunk.pos >= chunk.end:
             self.chunks.popleft()
 
@@ -248,8 +261,13 @@ class AssignedPartition:
         assert self.position is not None
         chunk, begun = self.chunks.popleft(), self.position
         for _, header in iterate(chunk.buf, chunk.pos, chunk.end):
-            self.position = max(self.position, header.next_offset)
+            self._passed(header)
         return FetchedBatches(self.tp, begun, self.position, chunk.buf, chunk.pos, chunk.end, chunk.aborted)
+
+    def _passed(self, header: BatchHeader) -> None:
+        assert self.position is not None
+        self.position = max(self.position, header.next_offset)
+        self.position_epoch = header.leader_epoch
 
     # As Arrow
 
@@ -262,7 +280,7 @@ class AssignedPartition:
                 return None
             self._decode_next(columns, rows_max, check_crcs)
         found = self._rows.popleft()
-        self.position = found.next_offset
+        self.position, self.position_epoch = found.next_offset, self._rows_epoch
         return found.batch
 
     def _decode_next(self, columns: tuple[str, ...], rows_max: int, check_crcs: bool) -> None:
@@ -282,14 +300,15 @@ class AssignedPartition:
             self.chunks.popleft()
         if found.rows:
             self._rows.extend(found.rows)
-            self.rows_epoch = found.leader_epoch
+            self._rows_epoch = found.leader_epoch
         elif found.next_offset is not None:
             self.position = max(self.position, found.next_offset)
+            self.position_epoch = found.leader_epoch
 
     def _ask_again(self) -> None:
         """What was decoded for another way of reading is dropped, and fetched once more."""
         assert self.position is not None
-        self.seek(self.position)
+        self.seek(self.position, self.position_epoch)
 
     def _damaged(self, error: RecordError) -> CorruptRecords:
         assert self.position is not None

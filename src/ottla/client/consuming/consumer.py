@@ -168,6 +168,8 @@ class Consumer(OffsetQuestions):
         self._check_open()
         if self._group is not None and self._group.subscribed:
             raise WrongConsumerState("topics are subscribed to: unsubscribe first")
+        if self._group is not None:
+            self._group.stand_alone()
         self._assign(dict.fromkeys(checked_partitions(partitions)))
 
     def _assign(self, wanted: Iterable[TopicPartition]) -> None:
@@ -194,7 +196,6 @@ class Consumer(OffsetQuestions):
         offset = checked_offset(offset)
         one = self._one(partition)
         self._reading.drop_ahead([partition])
-        self._reading.moved(partition)
         one.seek(offset)
         self._wake()
 
@@ -209,7 +210,6 @@ class Consumer(OffsetQuestions):
         chosen = list(partitions) or list(self._reading.assigned)
         for tp in chosen:
             self._one(tp).reset_to(code)
-            self._reading.moved(tp)
         self._reading.drop_ahead(chosen)
         self._wake()
 
@@ -235,9 +235,9 @@ class Consumer(OffsetQuestions):
             if one.error is not None:
                 raise one.error
             self._wake()
-            if not await self._wait_for_news(deadline):
+            if not await self._wait_for_news(deadline) and self._reading.position(partition) is None:
                 raise RequestTimedOut(f"{partition}: the position was not found in time")
-            self._one(partition)
+            one = self._one(partition)
         return position
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
@@ -289,8 +289,13 @@ class Consumer(OffsetQuestions):
         return await group.placing.committed(checked_partitions(partitions), timeout_ms)
 
     def group_metadata(self) -> GroupMetadata:
-        """Who this consumer is in its group now."""
+        """As whom this consumer joined its group last; one that was put out since is refused by that name."""
         return self._needs_group("group_metadata").metadata()
+
+    @property
+    def is_member(self) -> bool:
+        """Whether its group knows it now, as far as it has heard."""
+        return self._group is not None and self._group.is_member
 
     # Records
 

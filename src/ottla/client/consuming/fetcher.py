@@ -103,6 +103,11 @@ class Fetcher:
             self._scheduled = True
             self._loop.call_soon(self._pump)
 
+    def _placed(self) -> None:
+        """A look-up of positions has ended, one way or the other."""
+        self._on_news()
+        self.wake()
+
     def close(self) -> None:
         self._closed = True
         if self._timer is not None:
@@ -129,10 +134,11 @@ class Fetcher:
 
     def _pump_once(self) -> None:
         now_ms = self._clock.monotonic_ms()
-        self._resets.begin(self._assigned, self.wake)
+        self._resets.begin(self._assigned, self._placed)
         next_ms: int | None = None
         groups: dict[int, list[AssignedPartition]] = {}
-        buffered = sum(one.buffered_bytes for one in self._assigned.values())
+        # What is not given out now would keep the others waiting for as long.
+        buffered = sum(one.buffered_bytes for one in self._assigned.values() if one.gives_out)
         for one in self._assigned.values():
             if not _wants_more(one) or buffered > self._settings.fetch_max_bytes:
                 continue
@@ -355,7 +361,7 @@ class Fetcher:
 def _wants_more(one: AssignedPartition) -> bool:
     return (
         one.position is not None
-        and not one.paused
+        and one.gives_out
         and one.reset is None
         and one.error is None
         and len(one.chunks) < CHUNKS_MAX

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any
 
 from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.consuming.assignment import AssignedPartition, FetchedBatches
@@ -16,9 +16,7 @@ from ottla.client.errors import CorruptRecords, KafkaError, LogTruncated, NoOffs
 from ottla.client.records import ConsumerRecord
 from ottla.client.serializers import deserializer_for
 from ottla.client.settings import ConsumerSettings
-from ottla.model import NO_EPOCH, TopicPartition
-
-_NOTHING: Final[frozenset[TopicPartition]] = frozenset()
+from ottla.model import TopicPartition
 
 
 class RecordReading:
@@ -32,10 +30,6 @@ class RecordReading:
         self.ahead: deque[ConsumerRecord] = deque()
         #: The partition that batches were taken of last, and where they began.
         self._begun: tuple[TopicPartition, int] | None = None
-        #: What is about to be given up: nothing more of it is given out.
-        self.held = _NOTHING
-        #: The leader epoch of the last record given out.
-        self._epochs: dict[TopicPartition, int] = {}
 
     # Which partitions
 
@@ -53,21 +47,18 @@ class RecordReading:
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         gone = set(partitions)
         self.drop_ahead(gone)
-        self.held -= gone
         for tp in gone:
             self.assigned.pop(tp, None)
-            self._epochs.pop(tp, None)
 
     def hold(self, partitions: Iterable[TopicPartition]) -> None:
         """Gives out nothing more of these; what lies ready of them counts as not read."""
-        held = frozenset(partitions)
+        held = [tp for tp in partitions if tp in self.assigned]
         for tp in held:
-            one = self.assigned.get(tp)
-            position = self.position(tp)
-            if one is not None and position is not None and position != one.position:
-                one.seek(position)
+            self.assigned[tp].held = True
+        for tp, place in self.positions(held).items():
+            if place.offset != self.assigned[tp].position:
+                self.assigned[tp].seek(place.offset, place.leader_epoch)
         self.drop_ahead(held)
-        self.held |= held
 
     def drop_ahead(self, partitions: Iterable[TopicPartition]) -> None:
         if self.ahead:
@@ -88,25 +79,21 @@ class RecordReading:
 
     def positions(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, CommittedOffset]:
         """How far these, or all, have been read, as it is committed; those without a position are left out."""
-        first: dict[tuple[str, int], int] = {}
+        first: dict[tuple[str, int], ConsumerRecord] = {}
         for record in self.ahead:
-            first.setdefault((record[0], record[1]), record.offset)
+            first.setdefault((record[0], record[1]), record)
         found: dict[TopicPartition, CommittedOffset] = {}
         for tp in self.assigned if partitions is None else partitions:
             one = self.assigned.get(tp)
             if one is not None and one.position is not None:
-                offset = first.get(tp, one.position)
-                found[tp] = CommittedOffset(offset, "", self._epochs.get(tp, NO_EPOCH))
+                found[tp] = CommittedOffset(one.position, "", one.position_epoch)
+                if tp in first:
+                    found[tp] = CommittedOffset(first[tp].offset, "", first[tp].leader_epoch)
         return found
 
     def place(self, one: AssignedPartition, committed: CommittedOffset) -> None:
         """Goes on where the group has come to."""
         one.seek(committed.offset, committed.leader_epoch)
-        self._epochs[one.tp] = committed.leader_epoch
-
-    def moved(self, tp: TopicPartition) -> None:
-        """The caller chose another position."""
-        self._epochs.pop(tp, None)
 
     # Records
 
@@ -118,11 +105,9 @@ class RecordReading:
                 taken.append(self.ahead.popleft())
             return taken
         fault: KafkaError | None = None
-        held = self.held
         for tp, one in list(self.assigned.items()):
-            if one.paused or (held and tp in held):
+            if not one.gives_out:
                 continue
-            before = len(taken)
             try:
                 while len(taken) < limit and one.has_records:
                     taken += one.take(
@@ -133,8 +118,6 @@ class RecordReading:
                     )
             except KafkaError as error:
                 fault = fault or error
-            if len(taken) > before:
-                self._epochs[tp] = taken[-1].leader_epoch
             if one.error is not None and not one.has_records:
                 fault = fault or _raised(one)
             if len(taken) >= limit:
@@ -150,7 +133,7 @@ class RecordReading:
         self._give_back_ahead()
         fault: KafkaError | None = None
         for tp, one in list(self.assigned.items()):
-            if one.paused or tp in self.held:
+            if not one.gives_out:
                 continue
             self._begins(one)
             try:
@@ -159,7 +142,6 @@ class RecordReading:
                 fault = fault or error
                 continue
             if batch is not None:
-                self._epochs[tp] = one.rows_epoch
                 self.assigned[tp] = self.assigned.pop(tp)
                 return batch
             if one.error is not None and not one.has_records:
@@ -173,7 +155,7 @@ class RecordReading:
         self._give_back_ahead()
         fault: KafkaError | None = None
         for tp, one in list(self.assigned.items()):
-            if one.paused or tp in self.held:
+            if not one.gives_out:
                 continue
             self._begins(one)
             fetched = one.take_batches()
@@ -198,10 +180,8 @@ class RecordReading:
 
     def _give_back_ahead(self) -> None:
         """What iteration has taken and not given out is read again."""
-        for tp in {TopicPartition(record[0], record[1]) for record in self.ahead}:
-            position = self.position(tp)
-            if tp in self.assigned and position is not None:
-                self.assigned[tp].seek(position)
+        for tp, place in self.positions({TopicPartition(record[0], record[1]) for record in self.ahead}).items():
+            self.assigned[tp].seek(place.offset, place.leader_epoch)
         self.ahead.clear()
 
     @property

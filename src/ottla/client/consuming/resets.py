@@ -1,4 +1,8 @@
-"""Where reading begins that nobody has sought: `auto.offset.reset`, looked up with ListOffsets."""
+"""Where reading begins that nobody has sought: `auto.offset.reset`, looked up with ListOffsets.
+
+Each leader is asked by itself and once at a time. What it knows is a position at once; what it does not is asked for
+again after a pause, of whoever leads then.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,12 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ottla.client.consuming.assignment import AssignedPartition
-from ottla.client.errors import ClientClosed, KafkaError, SettingsError, SomeFailed
+from ottla.client.errors import ClientClosed, KafkaError, SettingsError, error_of
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.listed_offset import EARLIEST, LATEST
-from ottla.client.wire.offsets import list_offsets
-from ottla.model import TopicPartition
+from ottla.client.wire.offsets import list_offsets_of_leader
+from ottla.model import NO_BROKER, ErrorCode, TopicPartition
 from ottla.ports.clock import Clock
 
 _DURATION: Final = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.IGNORECASE)
@@ -39,58 +43,111 @@ class Resets:
         self._clock = clock
         self._backoff = backoff
         self._isolation_level = isolation_level
-        self._task: asyncio.Task[None] | None = None
+        #: The look-ups under way, by the leader that is asked; by NO_BROKER the one for leaders.
+        self._tasks: dict[int, asyncio.Task[None]] = {}
 
     def strategy(self) -> int | None:
         """What ListOffsets is asked where nobody sought; None where that is an error."""
         return self._fixed if self._back_ms is None else max(0, self._clock.wall_ms() - self._back_ms)
 
     def begin(self, assigned: Mapping[TopicPartition, AssignedPartition], then: Callable[[], None]) -> None:
-        """Looks up all positions that are wanted and whose buffers are empty; one look-up at a time."""
-        if self._task is not None:
-            return
-        wanted = [
-            one for one in assigned.values() if one.reset is not None and not one.has_records and one.error is None
-        ]
-        if wanted:
-            self._task = asyncio.get_running_loop().create_task(self._look_up(wanted, then))
+        """Looks up all positions that are wanted and whose buffers are empty, of each leader by itself: one that does
+        not answer, or a partition without one, keeps nobody else waiting. `then` is called after each look-up."""
+        loop, metadata = asyncio.get_running_loop(), self._cluster.metadata
+        leaderless: list[AssignedPartition] = []
+        by_leader: dict[int, list[AssignedPartition]] = {}
+        for one in assigned.values():
+            if one.reset is None or one.has_records or one.error is not None:
+                continue
+            leader = metadata.leader(*one.tp)
+            if leader is not None:
+                by_leader.setdefault(leader.leader, []).append(one)
+                continue
+            refused = error_of(metadata.errors.get(one.tp.topic, ErrorCode.LEADER_NOT_AVAILABLE), about=one.tp.topic)
+            if not refused.retriable:
+                one.error = refused
+                loop.call_soon(then)
+            else:
+                leaderless.append(one)
+        if leaderless and NO_BROKER not in self._tasks:
+            self._tasks[NO_BROKER] = loop.create_task(self._look_for_leaders(leaderless, then))
+        for node, wanted in by_leader.items():
+            if node not in self._tasks:
+                self._tasks[node] = loop.create_task(self._look_up(node, wanted, then))
 
-    async def _look_up(self, wanted: list[AssignedPartition], then: Callable[[], None]) -> None:
-        generations = {one.tp: one.generation for one in wanted}
-        asked = {one.tp: one.reset for one in wanted if one.reset is not None}
+    async def _look_for_leaders(self, wanted: list[AssignedPartition], then: Callable[[], None]) -> None:
+        """One round of metadata; those that it brings leaders for are looked up without the pause behind it."""
         try:
-            found = await list_offsets(self._cluster, asked, isolation_level=self._isolation_level)
-            missing = [tp for tp, one in found.items() if one.offset < 0]
-            if missing:  # nothing is as young as that: what comes next is
-                found |= await list_offsets(
-                    self._cluster, dict.fromkeys(missing, LATEST), isolation_level=self._isolation_level
-                )
-            for one in wanted:
-                if one.generation == generations[one.tp] and one.reset is not None:
-                    one.failures = 0
-                    one.seek(found[one.tp].offset)
-        except ClientClosed:
-            return
-        except KafkaError as error:
-            errors = error.errors if isinstance(error, SomeFailed) else {}
-            failures = 0
-            for one in wanted:
-                if one.generation != generations[one.tp]:
-                    continue
-                own = errors.get(one.tp, error if not errors else None)
-                if own is not None and not own.retriable:
-                    one.error = own
-                one.failures += 1
-                failures = max(failures, one.failures)
-            await asyncio.sleep(self._backoff.pause_ms(failures) / 1000)
+            try:
+                await self._cluster.updated()
+            except ClientClosed:
+                return
+            except KafkaError as error:
+                if not error.retriable:
+                    for one in wanted:
+                        one.error = one.error or error
+                    then()
+            await asyncio.sleep(self._backoff.pause_ms(1) / 1000)
         finally:
-            self._task = None
+            del self._tasks[NO_BROKER]
             then()
 
+    async def _look_up(self, leader: int, wanted: list[AssignedPartition], then: Callable[[], None]) -> None:
+        generations = {one.tp: one.generation for one in wanted}
+        try:
+            found, errors = await self._ask(leader, {one.tp: one.reset for one in wanted if one.reset is not None})
+            failures = 0
+            for one in wanted:
+                if one.generation != generations[one.tp] or one.reset is None:
+                    continue
+                if one.tp in found:
+                    one.seek(found[one.tp])
+                    continue
+                error = errors[one.tp]
+                if not error.retriable:
+                    one.error = error
+                one.failures += 1
+                failures = max(failures, one.failures)
+            if failures:
+                then()  # those that were found need not wait for the others
+                self._cluster.request_update()
+                await asyncio.sleep(self._backoff.pause_ms(failures) / 1000)
+        except ClientClosed:
+            return
+        finally:
+            del self._tasks[leader]
+            then()
+
+    async def _ask(
+        self, leader: int, asked: Mapping[TopicPartition, int]
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, KafkaError]]:
+        """The offset of each partition, or why there is none."""
+
+        async def ask(timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+            listed, failed = await list_offsets_of_leader(
+                self._cluster, leader, timestamps, isolation_level=self._isolation_level
+            )
+            errors.update(failed)
+            return {tp: one.offset for tp, one in listed.items()}
+
+        errors: dict[TopicPartition, KafkaError] = {}
+        try:
+            found = await ask(asked)
+            young = [tp for tp, offset in found.items() if offset < 0]
+            if young:  # nothing is as young as that: what comes next is
+                found = {tp: offset for tp, offset in found.items() if offset >= 0}
+                found |= await ask(dict.fromkeys(young, LATEST))
+        except ClientClosed:
+            raise
+        except KafkaError as error:
+            return {}, dict.fromkeys(asked, error)
+        return found, errors
+
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def duration_ms(text: str) -> int:

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from ottla.client.arguments import checked_count, checked_timeout_ms
+from ottla.client.arguments import a_kind_of, checked_count, checked_subscription, checked_timeout_ms
 from ottla.client.errors import BadArgument, ClientClosed, NotAssigned, WrongConsumerState
 from ottla.client.records import ConsumerRecord
 from ottla.client.wire.world import ClientPorts, real_world
@@ -67,11 +67,14 @@ class ZookeeperConsumer:
         """Shares these topics with the group, once. A number of threads for each makes its share so many times as
         large: all their records come by `poll`.
         """
-        counts = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
+        names = checked_subscription(topics)
+        counts = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(names, 1)
         self._subscribe(Subscription(SubscriptionKind.STATIC, counts))
 
     def subscribe_pattern(self, expression: str, threads: int = 1, *, excludes: bool = False) -> None:
         """All topics whose whole names match, or with `excludes` all others: 0.8's white list and black list."""
+        if not isinstance(expression, str):
+            raise BadArgument(f"expression must be a str, not {a_kind_of(expression)}")
         kind = SubscriptionKind.BLACK_LIST if excludes else SubscriptionKind.WHITE_LIST
         self._subscribe(Subscription(kind, {expression: threads}))
 
@@ -79,9 +82,12 @@ class ZookeeperConsumer:
         self._check_open()
         if self._member is not None:
             raise WrongConsumerState("a consumer of this kind subscribes once, as those of Kafka 0.8 did")
-        if not subscription.counts:
-            raise BadArgument("subscribe takes the names of topics")
-        subscription.check()
+        for name, count in subscription.counts.items():
+            checked_count(count, f"the threads of {name}")
+        try:
+            subscription.check()
+        except ValueError as fault:
+            raise BadArgument(f"this cannot be subscribed to: {fault}") from fault
         self._member = ZookeeperMember(self.settings, self._world, self._name(), subscription, self._share)
         self._member.begin()
 
@@ -145,11 +151,14 @@ class ZookeeperConsumer:
     async def _read_or_hear(self, left_s: float | None, max_records: int | None) -> list[ConsumerRecord]:
         """Records, or none where there is news or the time is up."""
         share, loop = self._share, asyncio.get_running_loop()
+        reader = share.reader if share.partitions() else None
+        if reader is not None and (ready := share.take(max_records)):
+            return ready
         tasks: list[asyncio.Task[Any]] = [loop.create_task(share.news.wait())]
-        reading: asyncio.Task[list[ConsumerRecord]] | None = None
-        if share.partitions() and share.reader is not None:
+        reading: asyncio.Task[None] | None = None
+        if reader is not None:
             left_ms = None if left_s is None else int(left_s * 1000)
-            reading = loop.create_task(share.reader.poll(max_records=max_records, timeout_ms=left_ms))
+            reading = loop.create_task(share.read(reader, max_records, left_ms))
             tasks.append(reading)
         try:
             await asyncio.wait(tasks, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
@@ -157,8 +166,12 @@ class ZookeeperConsumer:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+        if reading is None:
+            return []
+        if not reading.cancelled():
+            reading.result()
         # Records that were taken are given out, whatever happened meanwhile: their partitions stand behind them.
-        return [] if reading is None or reading.cancelled() else reading.result()
+        return share.take(max_records)
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         """All records, for ever, some at a time: they count as done together, when all of them were given out."""

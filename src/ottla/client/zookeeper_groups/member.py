@@ -15,6 +15,8 @@ Of the partitions that it had before and has again it goes on where it was, if n
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from ottla import logs
@@ -36,7 +38,7 @@ from ottla.client.zookeeper_groups.znodes import (
 )
 from ottla.config.slices import CoordinationConfig
 from ottla.coordination.errors import CoordinationError, NodeExists, NoNode, SessionClosed, SessionExpired
-from ottla.coordination.interface import Coordination, SessionEvent, WatchEvent
+from ottla.coordination.interface import Coordination, SessionEvent, Stat, WatchEvent
 from ottla.coordination.znodes import BROKER_IDS, TOPICS, decode_broker, decode_topic, topic_path
 from ottla.coordination.zookeeper.client import open_remote
 from ottla.model import TopicPartition
@@ -247,20 +249,23 @@ class ZookeeperMember:
         return True
 
     async def _brokers(self, tree: Coordination) -> str:
-        """Their addresses; empty, and watched, where there is none."""
+        """Their addresses; empty where there is none: then they are looked at once more, and watched."""
         try:
-            ids = (await tree.children(BROKER_IDS))[0] or (await tree.children(BROKER_IDS, self._noticed))[0]
+            ids = (await tree.children(BROKER_IDS))[0]
+            paths = [f"{BROKER_IDS}/{one}" for one in ids]
+            found = _addresses(dict(zip(paths, await tree.get_many(paths), strict=True)))
+            if found:
+                return found
+            ids = (await tree.children(BROKER_IDS, self._noticed))[0]
         except NoNode:
-            await tree.exists(BROKER_IDS, self._noticed)
+            if await tree.exists(BROKER_IDS, self._noticed) is not None:
+                self._changed.set()
             return ""
-        paths = [f"{BROKER_IDS}/{one}" for one in ids]
-        addresses = []
-        for path, node in zip(paths, await tree.get_many(paths), strict=True):
-            endpoints = () if node is None else decode_broker(path, node[0]).endpoints
-            plain = next((one for one in endpoints if one.security_protocol == _PLAINTEXT), None)
-            if plain is not None:
-                addresses.append(f"[{plain.host}]:{plain.port}" if ":" in plain.host else f"{plain.host}:{plain.port}")
-        return ",".join(addresses)
+        nodes: dict[str, tuple[bytes, Stat] | None] = {}
+        for path in (f"{BROKER_IDS}/{one}" for one in ids):
+            with suppress(NoNode):  # the watch on its parent is called
+                nodes[path] = await tree.get(path, self._noticed)
+        return _addresses(nodes)
 
     async def _assignment(self, tree: Coordination) -> Assignment:
         subscriptions = await self._members(tree)
@@ -302,3 +307,14 @@ class ZookeeperMember:
             if node is not None:
                 found[topic] = sorted(decode_topic(topic_path(topic), node[0]).replicas)
         return found
+
+
+def _addresses(nodes: Mapping[str, tuple[bytes, Stat] | None]) -> str:
+    """Where the brokers of these paths speak in the clear, as `bootstrap.servers` has it."""
+    addresses = []
+    for path, node in nodes.items():
+        endpoints = () if node is None else decode_broker(path, node[0]).endpoints
+        plain = next((one for one in endpoints if one.security_protocol == _PLAINTEXT), None)
+        if plain is not None:
+            addresses.append(f"[{plain.host}]:{plain.port}" if ":" in plain.host else f"{plain.host}:{plain.port}")
+    return ",".join(addresses)

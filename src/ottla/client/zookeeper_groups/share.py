@@ -26,6 +26,8 @@ class Share:
         self.reader: Consumer | None = None
         #: Whether they are this member's, and nothing is about to change.
         self.is_settled = False
+        #: Read, and not given out: a poll that was cancelled may leave some. The reader stands behind them.
+        self._ready: list[ConsumerRecord] = []
         self._given: dict[TopicPartition, int] = {}
         self._done: dict[TopicPartition, int] = {}
         #: To be raised by the next poll.
@@ -52,6 +54,7 @@ class Share:
         for tp, offset in positions.items():
             if tp not in kept and offset is not None:
                 self.reader.seek(tp, offset)
+        self._ready = [one for one in self._ready if TopicPartition(one.topic, one.partition) in kept]
         self._given = {tp: offset for tp, offset in self._given.items() if tp in kept}
         self._done = {tp: offset for tp, offset in self._done.items() if tp in kept}
         self.is_settled = True
@@ -60,6 +63,7 @@ class Share:
     def end(self) -> None:
         """None is the member's any more."""
         self.is_settled = False
+        self._ready.clear()
         self._given.clear()
         self._done.clear()
         if self.reader is not None:
@@ -82,6 +86,16 @@ class Share:
     def all_done(self) -> None:
         """The application has worked on all that it was given."""
         self._done = dict(self._given)
+
+    async def read(self, reader: Consumer, max_records: int | None, timeout_ms: int | None) -> None:
+        """Until something lies ready, or the time is up."""
+        self._ready += await reader.poll(max_records=max_records, timeout_ms=timeout_ms)
+
+    def take(self, max_records: int | None) -> list[ConsumerRecord]:
+        """What lies ready."""
+        taken = self._ready[:max_records]
+        del self._ready[: len(taken)]
+        return taken
 
     def gave(self, records: Sequence[ConsumerRecord]) -> None:
         mine = set() if self.reader is None else set(self.reader.assignment())

@@ -87,7 +87,7 @@ class GroupMember:
             lambda: self.subscribed,
             lambda partitions: all(tp in reading.assigned for tp in partitions),
         )
-        self.placing = Placing(settings, cluster, self.coordinator, backoff, resets, reading, wake)
+        self.placing = Placing(settings, cluster, self.coordinator, backoff, resets, reading, self._placed)
         self.auto_commit = AutoCommit(settings, self.commits, reading, self._may_commit)
         self.watch = PollWatch(settings.max_poll_interval_ms, self._hangs)
         self._listener: object = None
@@ -124,7 +124,14 @@ class GroupMember:
         self._on_news()
 
     def metadata(self) -> GroupMetadata:
-        return self._membership.described()
+        return self._membership.identity
+
+    @property
+    def is_member(self) -> bool:
+        return self._membership.is_member
+
+    def stand_alone(self) -> None:
+        self._membership.stand_alone()
 
     # What a poll does for the group
 
@@ -155,6 +162,8 @@ class GroupMember:
             self.watch.start()
             self._rebalancing = asyncio.get_running_loop().create_task(self._rebalance())
             self._rebalancing.add_done_callback(self._rebalanced)
+        if self.subscribed and not self.is_member:
+            self._reading.hold(self._reading.assigned)  # others may have them: `on_lost` is called a poll later
         await self._steps.run()
         if self._fatal is not None:
             if self._reading.assigned:
@@ -261,6 +270,10 @@ class GroupMember:
         self._want_topics()
         self._membership.want("the pattern matches other topics")
         self._on_news()
+
+    def _placed(self) -> None:
+        self._on_news()
+        self._wake()
 
     def _want_topics(self) -> None:
         wanted = self._subscribed.topics | self._leading.topics

@@ -7,7 +7,8 @@
 
 The generation is the coordinator's number for one distribution of the partitions. A member with an older one is fenced:
 its heartbeats and commits are refused, and what it had may belong to others. That is `out` here: the generation is
-forgotten, and with UNKNOWN_MEMBER_ID the member id as well.
+forgotten, and with UNKNOWN_MEMBER_ID the member id as well. `identity` forgets neither: offsets that a transaction
+brings for this member are fenced by what it was when it read them, not taken as nobody's.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class Membership:
         self.instance_id = instance_id
         self.state = MembershipState.OUT
         self.member_id = NO_MEMBER
+        #: As what it joined last; nobody before that, and for a consumer that chooses its partitions by itself.
+        self.identity = GroupMetadata(group_id, NO_GENERATION, NO_MEMBER, instance_id)
         #: -1 while there is none: what is still assigned then may belong to others.
         self.generation = NO_GENERATION
         self.is_leader = False
@@ -79,8 +82,9 @@ class Membership:
     def is_joining(self) -> bool:
         return self.state in {MembershipState.JOINING, MembershipState.SYNCING}
 
-    def described(self) -> GroupMetadata:
-        return GroupMetadata(self.group_id, self.generation, self.member_id, self.instance_id)
+    @property
+    def is_member(self) -> bool:
+        return self.generation != NO_GENERATION
 
     def _on(self, event: MembershipEvent) -> None:
         self.state = NEXT[self.state, event]
@@ -104,6 +108,7 @@ class Membership:
         self.generation = generation
         self.is_leader = is_leader
         self.gone_because = None
+        self.identity = GroupMetadata(self.group_id, generation, member_id, self.instance_id)
 
     def synced(self) -> None:
         self._on(MembershipEvent.SYNCED)
@@ -119,10 +124,14 @@ class Membership:
         self.want(reason)
 
     def left(self) -> None:
-        """Has unsubscribed: nothing is to be joined."""
+        """Has unsubscribed: nothing is to be joined. What it has read before is fenced by its name still."""
         self._on(MembershipEvent.OUT)
         self.generation = NO_GENERATION
         self.member_id = NO_MEMBER
         self.is_leader = False
         self.rejoin = None
         self.gone_because = None
+
+    def stand_alone(self) -> None:
+        """What is read from here on was chosen by the caller: no member's."""
+        self.identity = GroupMetadata(self.group_id, NO_GENERATION, NO_MEMBER, self.instance_id)

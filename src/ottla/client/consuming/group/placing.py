@@ -14,7 +14,7 @@ from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.consuming.assignment import AssignedPartition
 from ottla.client.consuming.reading import RecordReading
 from ottla.client.consuming.resets import Resets
-from ottla.client.errors import ClientClosed, KafkaError, NoOffset, RequestTimedOut, error_of
+from ottla.client.errors import BadAnswer, ClientClosed, KafkaError, NoOffset, RequestTimedOut, error_of
 from ottla.client.settings import ConsumerSettings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
@@ -162,16 +162,22 @@ class Placing:
             rows = [(topic.name, one) for topic in answer.topics for one in topic.partitions]
         if code:
             raise error_of(code, about=f"group {self._settings.group_id}")
-        found: GroupPositions = dict.fromkeys(wanted)
+        found: GroupPositions = {}
         for name, one in rows:
             tp = TopicPartition(name, one.partition_index)
-            if one.error_code and one.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            if one.error_code:
                 if one.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
                     self._cluster.request_update()
                 raise error_of(one.error_code, about=str(tp))
-            if tp in found and not one.error_code and one.committed_offset >= 0:
-                found[tp] = CommittedOffset(one.committed_offset, one.metadata or "", one.committed_leader_epoch)
-        return found
+            found[tp] = (
+                CommittedOffset(one.committed_offset, one.metadata or "", one.committed_leader_epoch)
+                if one.committed_offset >= 0
+                else None
+            )
+        for tp in wanted:
+            if tp not in found:  # nobody said that nothing is committed: records would be passed over
+                raise BadAnswer(f"group {self._settings.group_id}: the coordinator said nothing about {tp}")
+        return {tp: found[tp] for tp in wanted}
 
     def _request(
         self, wanted: list[TopicPartition], connection: BrokerConnection

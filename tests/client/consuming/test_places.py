@@ -1,0 +1,173 @@
+"""Where reading begins: each partition by itself, and whoever waits hears of it, with all time-outs as they are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from tests.client.conftest import make_topic
+from tests.client.proxy import Action, Pass, Proxy, Request
+
+from ottla.client.consuming.consumer import Consumer
+from ottla.client.errors import NoOffset, TopicAuthorizationFailed
+from ottla.client.producing.producer import Producer
+from ottla.model import ErrorCode, TopicPartition
+from ottla.protocol.apis import ApiKey
+
+#: Less than the time after which metadata is asked for again, or a request is given up: nobody may wait for that.
+SECONDS_MAX = 25.0
+
+
+def of_answers(key: ApiKey, change: Callable[[Any], None]) -> Callable[[Request], Action]:
+    return lambda one: Pass(change if one.key == key else None)
+
+
+async def write(bootstrap: str, topic: str, partitions: int) -> None:
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        for partition in range(partitions):
+            await producer.send(topic, b"x", partition=partition)
+
+
+def leaderless(number: int) -> Callable[[Any], None]:
+    def change(answer: Any) -> None:
+        for topic in answer.topics:
+            topic.partitions[number].leader_id = -1
+            topic.partitions[number].error_code = ErrorCode.LEADER_NOT_AVAILABLE
+
+    return change
+
+
+def without(number: int) -> Callable[[Any], None]:
+    def change(answer: Any) -> None:
+        for topic in answer.topics:
+            topic.partitions = [one for one in topic.partitions if one.partition_index != number]
+
+    return change
+
+
+def refused(number: int) -> Callable[[Any], None]:
+    def change(answer: Any) -> None:
+        for topic in answer.topics:
+            for one in topic.partitions:
+                if one.partition_index == number:
+                    one.error_code, one.offset = ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        (ApiKey.METADATA, leaderless(1)),
+        (ApiKey.LIST_OFFSETS, refused(1)),
+        (ApiKey.LIST_OFFSETS, without(1)),
+    ],
+    ids=["no-leader", "refused", "not-answered"],
+)
+async def test_one_partition_without_a_place_keeps_no_other_waiting(
+    bootstrap: str, wide_topic: str, key: ApiKey, change: Callable[[Any], None]
+) -> None:
+    await write(bootstrap, wide_topic, 4)
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Proxy(bootstrap, of_answers(key, change)) as proxy,
+        Consumer(bootstrap_servers=proxy.bootstrap, auto_offset_reset="earliest") as consumer,
+    ):
+        consumer.assign([TopicPartition(wide_topic, number) for number in range(4)])
+        read: set[int] = set()
+        while read < {0, 2, 3}:
+            read |= {one.partition for one in await consumer.poll()}
+        asked = proxy.count(ApiKey.LIST_OFFSETS)
+        await consumer.poll(timeout_ms=250)
+        assert proxy.count(ApiKey.LIST_OFFSETS) - asked <= 20, "it pauses between two questions"
+        proxy.rule = lambda _: Pass()
+        assert [one.partition for one in await consumer.poll()] == [1]
+
+
+async def test_a_topic_that_one_may_not_read_keeps_no_other_waiting(bootstrap: str, new_name: str) -> None:
+    def change(answer: Any) -> None:
+        for topic in answer.topics:
+            if topic.name.endswith("-no"):
+                topic.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                topic.partitions = []
+
+    for name in (f"{new_name}-yes", f"{new_name}-no"):
+        await make_topic(bootstrap, name)
+        await write(bootstrap, name, 1)
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Proxy(bootstrap, of_answers(ApiKey.METADATA, change)) as proxy,
+        Consumer(bootstrap_servers=proxy.bootstrap, auto_offset_reset="earliest") as consumer,
+    ):
+        consumer.assign([(f"{new_name}-no", 0), (f"{new_name}-yes", 0)])
+        values: list[bytes | None] = []
+        faults = 0
+        while not (values and faults):
+            try:
+                values += [one.value for one in await consumer.poll()]
+            except TopicAuthorizationFailed:
+                faults += 1
+        assert values == [b"x"]
+
+
+async def test_a_poll_that_waits_hears_that_there_is_no_offset(bootstrap: str, topic: str) -> None:
+    tp = TopicPartition(topic, 0)
+    settings = {"bootstrap_servers": bootstrap, "auto_offset_reset": "none", "group_id": f"group-of-{topic}"}
+    async with asyncio.timeout(SECONDS_MAX), Consumer(settings) as assigned:
+        assigned.assign([tp])
+        with pytest.raises(NoOffset):
+            await assigned.poll()
+    async with asyncio.timeout(SECONDS_MAX), Consumer(settings) as subscribed:
+        subscribed.subscribe([topic])
+        with pytest.raises(NoOffset):
+            await subscribed.poll()
+
+
+async def test_a_poll_that_waits_hears_that_it_may_not_look_offsets_up(bootstrap: str, topic: str) -> None:
+    def change(answer: Any) -> None:
+        for one in answer.topics:
+            one.partitions[0].error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Proxy(bootstrap, of_answers(ApiKey.LIST_OFFSETS, change)) as proxy,
+        Consumer(bootstrap_servers=proxy.bootstrap, auto_offset_reset="earliest") as consumer,
+    ):
+        consumer.assign([(topic, 0)])
+        with pytest.raises(TopicAuthorizationFailed):
+            await consumer.poll()
+
+
+async def test_the_position_of_what_is_paused_is_found(bootstrap: str, topic: str) -> None:
+    tp = TopicPartition(topic, 0)
+    await write(bootstrap, topic, 1)
+    async with asyncio.timeout(SECONDS_MAX), Consumer(bootstrap_servers=bootstrap) as consumer:
+        consumer.assign([tp])
+        consumer.pause(tp)
+        assert await consumer.position(tp) == 1
+        consumer.seek_to_beginning(tp)
+        assert await consumer.position(tp) == 0
+
+
+async def test_a_listener_that_asks_where_its_partitions_are(bootstrap: str, topic: str) -> None:
+    class Pausing:
+        def __init__(self, consumer: Consumer) -> None:
+            self._consumer = consumer
+            self.found: list[int] = []
+
+        async def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+            self._consumer.pause(*partitions)
+            self.found = [await self._consumer.position(tp) for tp in partitions]
+
+    await write(bootstrap, topic, 1)
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Consumer(bootstrap_servers=bootstrap, group_id=f"group-of-{topic}", auto_offset_reset="latest") as consumer,
+    ):
+        listener = Pausing(consumer)
+        consumer.subscribe([topic], listener=listener)
+        while not listener.found:
+            await consumer.poll(timeout_ms=20)
+        assert listener.found == [1]
