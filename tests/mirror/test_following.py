@@ -5,7 +5,7 @@ from __future__ import annotations
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.results import ConfigChange, ConfigOperation, ConfigResource, ConfigSource
 from ottla.model import TopicPartition
-from tests.mirror.flows import Clusters, create, is_there, limits, mirror, mirroring, produce, until
+from tests.mirror.flows import Clusters, create, is_there, limits, mirror, mirroring, produce, records_of, until
 
 EVERY_SECOND = {"refresh_topics_interval_seconds": "1", "sync_topic_configs_interval_seconds": "1"}
 
@@ -96,3 +96,32 @@ async def test_a_topic_is_copied_from_its_end_on_where_that_is_asked_for(cluster
         await produce(clusters.source, "end", [b"new"] * 2)
         await until(lambda: flow.copies[tp].end == 2, "copied")
     assert await limits(clusters.target, "A.end") == (0, 2)
+
+
+async def test_a_copy_that_began_at_the_end_begins_there_again_when_it_was_deleted(clusters: Clusters) -> None:
+    """And not at the end of that day, which would pass over all that the copy had."""
+    await create(clusters.source, "end-again")
+    await produce(clusters.source, "end-again", [b"old"] * 3)
+    latest = {"topics": "end-again", "A_consumer_auto_offset_reset": "latest"}
+    await mirror(clusters, **latest)
+    await produce(clusters.source, "end-again", [b"%d" % n for n in range(10)])
+    await mirror(clusters, **latest)
+    async with Admin(bootstrap_servers=clusters.target) as admin:
+        await admin.delete_topic("A.end-again")
+    assert (await mirror(clusters, **latest)).stopped == []
+    assert [one.value for one in await records_of(clusters.target, "A.end-again")] == [b"%d" % n for n in range(10)]
+
+
+async def test_a_topic_that_was_made_again_is_copied_from_its_beginning_when_its_copy_was_deleted(
+    clusters: Clusters,
+) -> None:
+    latest = {"topics": "made-again", "A_consumer_auto_offset_reset": "latest"}
+    await create(clusters.source, "made-again")
+    await mirror(clusters, **latest)
+    for bootstrap, topic in ((clusters.source, "made-again"), (clusters.target, "A.made-again")):
+        async with Admin(bootstrap_servers=bootstrap) as admin:
+            await admin.delete_topic(topic)
+    await create(clusters.source, "made-again")
+    await produce(clusters.source, "made-again", [b"new"] * 4)
+    assert (await mirror(clusters, **latest)).stopped == []
+    assert await limits(clusters.target, "A.made-again") == (0, 4)

@@ -7,9 +7,12 @@ import itertools
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
+import pytest
+
 from ottla.client.admin.admin import Admin
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.producing.producer import Producer
+from ottla.mirror.faults import Overtaken
 from ottla.mirror.journal import Journal, PartitionJournal
 from ottla.mirror.pairs import OffsetPairs, Pair
 from ottla.mirror.record_forms import PAGE_PAIRS_MAX, Page, PageKey
@@ -84,8 +87,10 @@ async def test_a_former_writer_that_wakes_changes_nothing(clusters: Clusters) ->
         taken = OffsetPairs(later.recorded.pairs)
         taken.add(Pair(100, 50))
         await later.save(SOURCE, TARGET, taken, 51, nonce=2)
-        pairs.add(Pair(90, 50))
         await former.save(SOURCE, TARGET, pairs, 51, nonce=1)
+        pairs.add(Pair(90, 50))
+        with pytest.raises(Overtaken):
+            await former.save(SOURCE, TARGET, pairs, 51, nonce=1)
         found = (await one(journal)).recorded
     assert found is not None
     assert list(found.pairs) == list(taken)
@@ -99,7 +104,8 @@ async def test_of_two_that_began_at_once_the_one_that_goes_on_counts(clusters: C
         await killed.save(SOURCE, TARGET, many(4), 4, nonce=9)
         pairs = many(PAGE_PAIRS_MAX + 4)
         await goes_on.save(SOURCE, TARGET, pairs, 4, nonce=1)
-        await killed.save(SOURCE, TARGET, many(5), 5, nonce=9)
+        with pytest.raises(Overtaken):
+            await killed.save(SOURCE, TARGET, many(5), 5, nonce=9)
         pairs.add(Pair(10**6, 10**5))
         await goes_on.save(SOURCE, TARGET, pairs, 10**5, nonce=1)
         found = (await one(journal)).recorded
@@ -145,7 +151,13 @@ class SlowTopic:
         self.pages: dict[PageKey, Page] = {}
         self._calls = 0
 
-    async def write(self, records: Iterable[tuple[PageKey, Page | None]]) -> None:
+    async def read(self, places: list[TopicPartition]) -> dict[TopicPartition, PartitionJournal]:
+        return {tp: PartitionJournal(self, tp, dict(self.pages)) for tp in places}  # type: ignore[arg-type]
+
+    async def keys(self, _tp: TopicPartition, _offset: int) -> set[PageKey]:
+        return set(self.pages)
+
+    async def write(self, records: Iterable[tuple[PageKey, Page | None]]) -> int:
         self._calls += 1
         for _ in range(20 if self._calls == 1 else 1):
             await asyncio.sleep(0)
@@ -154,6 +166,7 @@ class SlowTopic:
                 self.pages.pop(key, None)
             else:
                 self.pages[key] = page
+        return 0
 
 
 async def test_two_that_record_at_once_leave_the_newer() -> None:
@@ -168,3 +181,45 @@ async def test_two_that_record_at_once_leave_the_newer() -> None:
     found = PartitionJournal(slow, PLACE, slow.pages).recorded  # type: ignore[arg-type]
     assert found is not None
     assert list(found.pairs) == [Pair(0, 0), Pair(3, 1), Pair(5, 2)]
+
+
+async def test_a_writer_learns_of_the_claim_of_a_later_one_before_it_goes_on(clusters: Clusters) -> None:
+    """Also of one that has recorded nothing yet; and that one has read all that the former may go on by."""
+    topic = next(_names)
+    async with opened(clusters, topic) as journal, opened(clusters, topic) as another:
+        former, later = await one(journal), await one(another)
+        pairs = many(4)
+        await former.save(SOURCE, TARGET, pairs, 4, nonce=1)
+        pairs.add(Pair(90, 50))
+        await former.save(SOURCE, TARGET, pairs, 50, nonce=1)
+        await later.claim(nonce=2)
+        assert later.recorded is not None
+        assert list(later.recorded.pairs) == list(pairs)
+        pairs.add(Pair(100, 51))
+        with pytest.raises(Overtaken):
+            await former.save(SOURCE, TARGET, pairs, 51, nonce=1)
+        assert not former.is_mine
+        with pytest.raises(Overtaken):
+            await former.save(SOURCE, TARGET, pairs, 51, nonce=1)
+        await former.claim(nonce=1)
+        await former.save(SOURCE, TARGET, pairs, 51, nonce=1)
+        with pytest.raises(Overtaken):
+            await later.save(SOURCE, TARGET, later.recorded.pairs, 51, nonce=2)
+        found = (await one(journal)).recorded
+    assert found is not None
+    assert list(found.pairs) == list(pairs)
+
+
+async def test_of_two_that_claim_at_once_each_has_a_number_of_its_own(clusters: Clusters) -> None:
+    topic = next(_names)
+    async with opened(clusters, topic) as journal, opened(clusters, topic) as another:
+        writers = [await one(journal), await one(another)]
+        await asyncio.gather(*(writer.claim(nonce=number) for number, writer in enumerate(writers)))
+        saved = await asyncio.gather(
+            *(writer.save(SOURCE, TARGET, many(4 + n), 4, nonce=n) for n, writer in enumerate(writers)),
+            return_exceptions=True,
+        )
+        found = (await one(journal)).recorded
+    assert found is not None
+    (last,) = [number for number, error in enumerate(saved) if error is None]
+    assert len(found.pairs) == 4 + last

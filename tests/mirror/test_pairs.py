@@ -82,3 +82,19 @@ def test_the_older_half_is_forgotten_when_there_are_too_many(monkeypatch) -> Non
     assert pairs.target_of(3, 100, 11) is None, "where nobody knows any more, nobody guesses"
     assert pairs.target_of(10, 100, 11) == 5
     assert pairs.source_of(10) == 20
+
+
+@given(GAPS, st.integers(0, 40), st.integers(0, 40))
+def test_a_plan_that_is_found_again_is_kept_to_its_end(gaps: list[int], first: int, again: int) -> None:
+    """Whoever goes on in its middle meets the same gaps, and forgets none of those that are to come."""
+    sources, pairs = copied(gaps, 0)
+    plan = list(pairs)
+    for index in range(min(first, len(sources)), min(first + again, len(sources))):
+        assert not pairs.add(Pair(sources[index], index), index + 1)
+        assert list(pairs) == plan
+
+
+def test_a_gap_that_a_plan_has_and_a_batch_has_not_is_forgotten() -> None:
+    pairs = OffsetPairs([Pair(0, 0), Pair(11, 10)])
+    assert pairs.add(Pair(5, 5), 13)
+    assert list(pairs) == [Pair(0, 0)]

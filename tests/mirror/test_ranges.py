@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from ottla.client.admin.admin import Admin
+from ottla.client.producing.producer import Producer
 from ottla.client.wire.world import real_world
 from ottla.mirror.clients import FlowClients
 from ottla.mirror.partition import PartitionCopy
 from ottla.mirror.ranges import copy_ranges
 from ottla.model import TopicPartition
-from tests.mirror.flows import Clusters, contents, create, limits, mirror, produce, records_of
+from tests.mirror.flows import SECONDS_MAX, Clusters, contents, create, limits, mirror, produce, records_of, until
 
 
 @asynccontextmanager
@@ -79,3 +82,73 @@ async def test_a_copy_that_another_has_gone_on_with_learns_of_its_gaps(clusters:
     assert copy.stopped is None
     copied = await records_of(clusters.target, "A.overtaken")
     assert [one.value for one in copied] == [b"%d" % n for n in (*range(10), *range(15, 20))]
+
+
+class Attempt:
+    """A copy of one partition by a process of its own, which is given only what the test hands to it."""
+
+    def __init__(self, one: FlowClients, tp: TopicPartition) -> None:
+        self._clients, self._tp = one, tp
+        self.copy: PartitionCopy
+
+    async def placed(self) -> asyncio.Task[None]:
+        reader, tp = self._clients.reader, self._tp
+        reader.assign([tp])
+        reader.seek(tp, 0)
+        reader.pause(tp)
+        journal = (await self._clients.journal.read([tp]))[tp]
+        self.copy = PartitionCopy(tp, self._clients.copy_of(tp), journal, self._clients.copy_world)
+        running = asyncio.ensure_future(self.copy.run())
+        await until(lambda: self.copy.copied >= 0, "placed")
+        return running
+
+    async def copied(self, end: int) -> None:
+        async with asyncio.timeout(SECONDS_MAX):
+            while self.copy.copied < end and self.copy.stopped is None:
+                await self._clients.feed({self._tp: self.copy})
+
+
+async def with_a_gap(clusters: Clusters, topic: str) -> None:
+    """0 to 9, a transaction's marker at 10, and a record at 11."""
+    await create(clusters.source, topic)
+    await produce(clusters.source, topic, [b"%d" % n for n in range(9)])
+    async with Producer(bootstrap_servers=clusters.source, transactional_id=topic) as producer, producer.transaction():
+        await producer.send(topic, b"9", partition=0)
+    await produce(clusters.source, topic, [b"11"])
+
+
+@pytest.mark.parametrize("goes_on", [0, 1], ids=["the first", "the second"])
+async def test_a_gap_that_one_of_two_attempts_has_passed_is_known_to_the_next(clusters: Clusters, goes_on: int) -> None:
+    """Spark runs a task twice at once, and ends both."""
+    topic = f"attempts-{goes_on}"
+    await with_a_gap(clusters, topic)
+    tp = TopicPartition(topic, 0)
+    async with clients(clusters, topic) as one, clients(clusters, topic) as other:
+        attempts = [Attempt(one, tp), Attempt(other, tp)]
+        running = [await attempt.placed() for attempt in attempts]
+        await attempts[goes_on].copied(12)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+    async with clients(clusters, topic) as third:
+        (done,) = await copy_ranges(third, {tp: 12})
+    assert (done.stopped, done.records) == (None, 0)
+    original = await records_of(clusters.source, topic)
+    assert contents(await records_of(clusters.target, f"A.{topic}")) == contents(original)
+
+
+async def test_two_attempts_in_turn_copy_each_record_once(clusters: Clusters) -> None:
+    topic = "in-turn"
+    await with_a_gap(clusters, topic)
+    tp = TopicPartition(topic, 0)
+    async with clients(clusters, topic) as one, clients(clusters, topic) as other:
+        attempts = [Attempt(one, tp), Attempt(other, tp)]
+        running = [await attempt.placed() for attempt in attempts]
+        for attempt in attempts:
+            await attempt.copied(12)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        assert [attempt.copy.stopped for attempt in attempts] == [None, None]
+    original = await records_of(clusters.source, topic)
+    assert contents(await records_of(clusters.target, f"A.{topic}")) == contents(original)

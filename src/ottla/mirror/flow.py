@@ -8,16 +8,18 @@ but from the target itself.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.client.consuming.group.listener import RebalanceListener
-from ottla.client.errors import CommitFailed, KafkaError
+from ottla.client.errors import CommitFailed, KafkaError, UnknownTopicOrPartition
 from ottla.client.wire.listed_offset import LATEST
 from ottla.client.wire.offsets import list_offsets
 from ottla.client.wire.world import ClientPorts, real_world
 from ottla.logs import logger
 from ottla.mirror.clients import POLL_MS, FlowClients
+from ottla.mirror.faults import UNKNOWN_MAX, deleted
 from ottla.mirror.groups import GroupFollower
 from ottla.mirror.partition import PartitionCopy
 from ottla.mirror.properties import FlowSettings
@@ -28,6 +30,8 @@ SYNC_SECONDS: Final = 1.0
 NOTE_SECONDS: Final = 5.0
 #: Topics that the target could not take are tried again after so long.
 AGAIN_SECONDS: Final = 5.0
+#: A flow that is to end looks so often whether topics were deleted that nothing is heard of.
+ASK_SECONDS: Final = 1.0
 #: A member that gives partitions up waits so long for what is on its way: others would wait for it.
 DRAIN_SECONDS_MAX: Final = 10.0
 
@@ -57,6 +61,7 @@ class Flow:
         self._topics: dict[str, int] = {}
         #: Whether the group has said which partitions are this process's.
         self._assigned = False
+        #: How far the copies have come that this process has, as it was last committed.
         self._synced: dict[TopicPartition, int] = {}
         #: Whether the topics are found, and what is called then.
         self.started = False
@@ -203,11 +208,16 @@ class Flow:
         ):
             await asyncio.sleep(0.02)
             waited += 0.02
-        await self._sync(partitions)
-        await self.give_up(partitions)
+        try:
+            await self._sync(partitions)
+        except KafkaError as error:  # the next one looks at the copy, and not at what was committed
+            self._log.warning("the group's offsets were not committed", why=str(error))
+        finally:
+            await self.give_up(partitions)
 
     async def give_up(self, partitions: Sequence[TopicPartition]) -> None:
         for tp in partitions:
+            self._synced.pop(tp, None)
             copy = self.copies.pop(tp, None)
             if copy is not None:
                 self.records_before += copy.records
@@ -226,14 +236,16 @@ class Flow:
         moved = {tp: copy for tp, copy in chosen.items() if copy.copied >= 0 and self._synced.get(tp) != copy.copied}
         if not moved:
             return
-        self._synced |= {tp: copy.copied for tp, copy in moved.items()}
+        places = {tp: copy.copied for tp, copy in moved.items()}
         try:
-            await self.reader.commit({tp: copy.copied for tp, copy in moved.items()})
+            await self.reader.commit(places)
         except CommitFailed as error:  # the partitions are somebody else's by now, or are about to be
             self._log.debug("the group's offsets were not committed", why=str(error))
+            places = {}  # where one of them stays, it is committed by the next call
         for tp, copy in moved.items():
             if copy.last is not None:
                 await self._clients.write_sync(tp, copy.last)
+        self._synced |= {tp: place for tp, place in places.items() if self.copies.get(tp) is moved[tp]}
 
     async def _note(self) -> None:
         for copy in list(self.copies.values()):
@@ -281,12 +293,17 @@ class Flow:
         """Until each partition is copied to where it ended, by this process or by another, or is stopped."""
         assert self._ends is not None
         left = dict(self._ends)
+        unknown: Counter[str] = Counter()
+        asked = 0.0
         while left:
             for tp, end in list(left.items()):
                 copy = self.copies.get(tp)
                 if copy is not None and (copy.stopped is not None or copy.copied >= end):
                     del left[tp]
             await self._take_out_others(left)
+            if (now := asyncio.get_running_loop().time()) >= asked + ASK_SECONDS:
+                asked = now
+                await self._take_out_deleted(left, unknown)
             await asyncio.sleep(0.05)
         await self._sync()
         await self._note()
@@ -304,6 +321,20 @@ class Flow:
         for tp, place in (await self.reader.committed(others)).items():
             if place is not None and place.offset >= left[tp] and tp not in self.copies:
                 del left[tp]
+
+    async def _take_out_deleted(self, left: dict[TopicPartition, int], unknown: Counter[str]) -> None:
+        """Those that no process can copy any more."""
+        for topic in {tp.topic for tp in left if tp not in self.copies or self.copies[tp].unknown}:
+            try:
+                await self.source.describe_topic(topic)
+                del unknown[topic]
+            except UnknownTopicOrPartition:
+                unknown[topic] += 1
+            except KafkaError as error:
+                self._log.warning_limited("the source cannot be asked for a topic", topic, topic=topic, why=str(error))
+        for tp in [tp for tp in left if unknown[tp.topic] >= UNKNOWN_MAX]:
+            self.stopped.append(deleted(tp, left.pop(tp)))
+            self._log.error("a partition is not copied any more", partition=tp, why=self.stopped[-1])
 
 
 class _AllCopied(Exception):

@@ -5,9 +5,15 @@ target's end and the pairs in the topic say together which source record comes n
 out, and it does not matter what compaction or retention have taken from the source meanwhile.
 
 A partition's pairs are kept in pages, by number. A page's key names its writer as well: the mirror that takes a
-partition over reads what there is, takes a number above all that it has seen, and writes all pairs anew under it, page
+partition over claims a number above all that it has seen, reads what there is, and writes all pairs anew under it, page
 0 last; then the older writer's pages go. So what a former writer still writes (its process may have been stopped for an
 hour) replaces nothing, and pages without a page 0 are those of a writer that did not get far.
+
+A writer that has recorded new pairs looks whether a later one has claimed the partition by then, before it sends the
+records behind them: the later one may not have read these pairs.
+
+    claim, read   record a pair, read: is there a later claim?   yes: Overtaken, and nothing is sent by that pair
+                                                                 no: the later one's claim, and its read, are to come
 """
 
 from __future__ import annotations
@@ -19,16 +25,23 @@ from typing import Final, NamedTuple
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.results import NewTopic
 from ottla.client.consuming.consumer import Consumer
-from ottla.client.errors import KafkaError, TopicAlreadyExists
+from ottla.client.errors import KafkaError, RequestTimedOut, TopicAlreadyExists
 from ottla.client.producing.producer import Producer
+from ottla.client.records import ConsumerRecord
 from ottla.logs import logger
+from ottla.mirror.faults import Overtaken
 from ottla.mirror.pairs import OffsetPairs, Pair
 from ottla.mirror.record_forms import PAGE_PAIRS_MAX, BadRecord, Page, PageKey, decode_page, decode_page_key
-from ottla.model import TopicPartition
+from ottla.model import ZERO_TOPIC_ID, TopicPartition
 
 log_event = logger("mirror")
 #: How long a read waits for the records that the topic's end has promised.
 READ_MS_MAX: Final = 60_000
+#: The page by which a writer claims its number, until it has a page 0.
+CLAIM_PAGE: Final = -1
+_CLAIM: Final = Page(bytes(ZERO_TOPIC_ID), bytes(ZERO_TOPIC_ID), 0, ())
+#: Of one writer, where others take the same numbers.
+CLAIMS_MAX: Final = 10
 #: Settings of a topic whose newest records for each key are all that counts.
 COMPACTED: Final = {"cleanup.policy": "compact"}
 
@@ -57,6 +70,9 @@ class Journal:
         #: Partitions that the next pass over the topic is for, and that pass.
         self._asked: set[TopicPartition] = set()
         self._next_pass: asyncio.Task[dict[TopicPartition, PartitionJournal]] | None = None
+        #: What the topic has of the partitions that were read, by all below `_read_to`.
+        self._keys: dict[TopicPartition, set[PageKey]] = {}
+        self._read_to = 0
 
     async def prepare(self) -> None:
         await compacted_topic(self._admin, self.topic, self._replication)
@@ -85,7 +101,38 @@ class Journal:
             while await reader.position(self._place) < end:
                 for record in await reader.poll(timeout_ms=READ_MS_MAX):
                     self._take(record.key, record.value, pages)
+                    self._note(record)
+            self._keys |= {tp: set(found) for tp, found in pages.items()}
+            self._read_to = await reader.position(self._place)  # less than before, where the topic was made again
         return {tp: PartitionJournal(self, tp, found) for tp, found in pages.items()}
+
+    async def keys(self, tp: TopicPartition, offset: int) -> set[PageKey]:
+        """What the topic has of a partition that was read before; with the record at this offset, and perhaps more."""
+        async with self._reading:
+            reader = self._reader
+            if self._read_to <= offset and await reader.position(self._place) != self._read_to:
+                reader.seek(self._place, self._read_to)  # a pass before this one did not come to its end
+            while self._read_to <= offset:
+                records = await reader.poll(timeout_ms=READ_MS_MAX)
+                if not records:
+                    raise RequestTimedOut(f"{self.topic} was to have a record at {offset}")
+                for record in records:
+                    self._note(record)
+            return self._keys[tp]
+
+    def _note(self, record: ConsumerRecord) -> None:
+        if record.offset < self._read_to:
+            return
+        self._read_to = record.offset + 1
+        try:
+            key = decode_page_key(record.key or b"")
+        except BadRecord:
+            return
+        keys = self._keys.get(TopicPartition(key.topic, key.partition), set())
+        if record.value is None:
+            keys.discard(key)
+        else:
+            keys.add(key)
 
     def _take(
         self, raw_key: bytes | None, value: bytes | None, pages: dict[TopicPartition, dict[PageKey, Page]]
@@ -101,15 +148,14 @@ class Journal:
         except BadRecord as error:
             log_event.warning_limited("a record of the pairs' topic cannot be read", topic=self.topic, why=str(error))
 
-    async def write(self, records: Iterable[tuple[PageKey, Page | None]]) -> None:
-        """Waits until all are acknowledged."""
+    async def write(self, records: Iterable[tuple[PageKey, Page | None]]) -> int:
+        """Waits until all are acknowledged; returns the last one's offset."""
         deliveries = [
             await self._producer.send(self.topic, None if page is None else page.encoded(), key.encoded(), partition=0)
             for key, page in records
         ]
         await self._producer.flush()
-        for delivery in deliveries:
-            await delivery
+        return max([(await delivery).offset for delivery in deliveries])
 
 
 class PartitionJournal:
@@ -126,6 +172,10 @@ class PartitionJournal:
         self._saving = asyncio.Lock()
         #: How many pairs are recorded under this writer, and the last of them; None before it has written any.
         self._saved: tuple[int, Pair, int] | None = None
+        #: Whether the number is this writer's, and nothing is recorded under it yet.
+        self._claimed = False
+        #: The number and the nonce under which this writer last knew all pairs; None before it had any.
+        self._own: tuple[int, int] | None = None
         self.recorded = _complete(found)
 
     @property
@@ -133,12 +183,34 @@ class PartitionJournal:
         """Whether the pairs are recorded under this writer."""
         return self._saved is not None
 
-    async def read_again(self) -> PartitionJournal:
-        """With what others have recorded since."""
-        return (await self._journal.read([self._tp]))[self._tp]
+    async def claim(self, *, nonce: int) -> None:
+        """Takes the partition over, and reads what others have recorded of it until then. Raises KafkaError."""
+        async with self._saving:
+            await self._claim(nonce)
+            self._own = (self._writer, nonce)
+
+    async def _claim(self, nonce: int) -> None:
+        self._saved, self._claimed, self._nonce = None, False, nonce
+        for _ in range(CLAIMS_MAX):
+            self._writer += 1
+            offset = await self._journal.write([(self._key(CLAIM_PAGE), _CLAIM)])
+            read = (await self._journal.read([self._tp]))[self._tp]
+            self._keys = set(await self._journal.keys(self._tp, offset))
+            if not self._overtaken_by(self._keys):
+                self.recorded = read.recorded
+                self._claimed = True
+                return
+            self._writer = max(key.writer for key in self._keys)
+        raise Overtaken(f"{self._tp}: others claim it as well")
+
+    def _overtaken_by(self, keys: Iterable[PageKey]) -> bool:
+        return any(key.writer >= self._writer and key.nonce != self._nonce for key in keys)
 
     async def save(self, source_id: bytes, target_id: bytes, pairs: OffsetPairs, reached: int, *, nonce: int) -> None:
-        """Records all that was added since the last time; with another nonce, or other pairs, everything anew."""
+        """Records all that was added since the last time; with another nonce, or other pairs, everything anew.
+
+        Raises Overtaken where a later writer may not know of what was added.
+        """
         async with self._saving:
             await self._save(source_id, target_id, pairs, reached, nonce)
 
@@ -151,13 +223,12 @@ class PartitionJournal:
             and len(pairs) >= saved[0]
             and pairs[saved[0] - 1] == saved[1]
         )
-        if saved is None or not goes_on:
-            self._writer += 1
-            self._nonce = nonce
-            begin = 0
-        else:
+        if saved is not None and goes_on:
             begin = (saved[0] - 1) // PAGE_PAIRS_MAX
-        self._saved = None  # until it is acknowledged
+        else:
+            await self._renew(nonce)
+            begin = 0
+        self._saved, self._claimed = None, False  # until it is acknowledged
         count, forgotten = len(pairs), pairs.forgotten
         last = pairs[count - 1]
         pages = {
@@ -171,15 +242,36 @@ class PartitionJournal:
         }
         self._keys |= set(pages)
         first = pages.pop(self._key(0), None)
+        offset = -1
         if pages:
-            await self._journal.write(pages.items())
+            offset = await self._journal.write(pages.items())
         if first is not None:
-            await self._journal.write([(self._key(0), first)])
+            offset = await self._journal.write([(self._key(0), first)])
+        if saved != (count, last, forgotten) and self._overtaken_by(await self._journal.keys(self._tp, offset)):
+            raise Overtaken(f"{self._tp}: another has taken it over")
         self._saved = (count, last, forgotten)
-        gone = [key for key in self._keys if (key.writer, key.nonce) != (self._writer, self._nonce)]
+        gone = [
+            key
+            for key in self._keys
+            if (key.writer, key.nonce) != (self._writer, self._nonce) or key.page == CLAIM_PAGE
+        ]
         if gone:
             await self._journal.write((key, None) for key in gone)
             self._keys.difference_update(gone)
+
+    async def _renew(self, nonce: int) -> None:
+        """A number under which nothing is recorded. Raises Overtaken where another has one above the last of this."""
+        if self._claimed and nonce == self._nonce:
+            return
+        former = self._own
+        await self._claim(nonce)
+        self.recorded = None  # what was added since is not in it
+        if former is not None and any(
+            key.writer >= former[0] and key.nonce not in {former[1], nonce} for key in self._keys
+        ):
+            self._claimed = False
+            raise Overtaken(f"{self._tp}: another has taken it over")
+        self._own = (self._writer, nonce)
 
     def _key(self, page: int) -> PageKey:
         return PageKey(*self._tp, self._writer, self._nonce, page)

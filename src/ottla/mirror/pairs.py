@@ -12,7 +12,7 @@ written, so the last pairs may lie beyond the target's end; they say what comes 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -47,22 +47,24 @@ class OffsetPairs:
     def between(self, first: int, end: int) -> list[Pair]:
         return list(map(Pair, self._sources[first:end], self._targets[first:end]))
 
-    def add(self, pair: Pair) -> bool:
-        """Says that the record at `pair.source` comes to lie at `pair.target`; False where that is known.
+    def add(self, pair: Pair, behind: int = 0) -> bool:
+        """Says that the record at `pair.source` comes to lie at `pair.target`, and that both go up together to before
+        the target offset `behind`; False where that is known.
 
-        What earlier pairs said of that place and all behind it holds no more.
+        Where earlier pairs said something else, what they said of all that follows holds no more. What they said
+        rightly is kept: others may have sent by it already what comes to lie there.
         """
+        if self.source_of(pair.target) == pair.source and self._go_up_together(pair.target, behind):
+            return False
         self.cut(pair.target)
         if self._sources:
             last = self[-1]
             assert last.target == pair.target or pair.source > last.source, (last, pair)
+            if last == pair or pair.source - last.source == pair.target - last.target != 0:
+                return True  # by what was cut off
             if last.target == pair.target:
-                if last == pair:
-                    return False
                 self._sources.pop()
                 self._targets.pop()
-            elif pair.source - last.source == pair.target - last.target:
-                return False
         self._sources.append(pair.source)
         self._targets.append(pair.target)
         if len(self._sources) > PAIRS_MAX:
@@ -71,6 +73,10 @@ class OffsetPairs:
             del self._targets[:half]
             self.forgotten += half
         return True
+
+    def _go_up_together(self, target: int, behind: int) -> bool:
+        """Whether no pair begins between these."""
+        return bisect_left(self._targets, behind) <= bisect_right(self._targets, target)
 
     def cut(self, target: int) -> None:
         """Forgets what was to lie beyond a target offset; a pair at it stays."""

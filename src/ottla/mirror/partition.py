@@ -115,6 +115,8 @@ class PartitionCopy:
         self.end = 0
         #: The last record that was acknowledged, in the source and in the target.
         self.last: Pair | None = None
+        #: How often in a row the source was asked for the topic, and did not know it.
+        self.unknown = 0
         #: Why the copy does not go on; None while it does.
         self.stopped: str | None = None
         self.records = self.bytes = 0
@@ -132,6 +134,8 @@ class PartitionCopy:
         self._failures = 0
         #: Whether the target sets the times of its records, as the last look at it said.
         self._stamped = False
+        #: Where a copy began that was deleted since, for the next one to begin there as well.
+        self._began_at: int | None = None
         #: Rises with each place, so that answers to what was sent before say nothing.
         self._placed = 0
 
@@ -168,7 +172,7 @@ class PartitionCopy:
                 self.stopped = f"{self.tp} at offset {self._read}: the source has what cannot be read: {error}"
             except KafkaError as error:
                 if error.code in _FINAL:
-                    self.stopped = f"{self.target}: the target refuses what follows {self._read} of {self.tp}: {error}"
+                    self.stopped = f"{self.target}: the target refuses what follows {self.copied} of {self.tp}: {error}"
                 else:
                     await self._pause(error)
         reader.hold(self.tp)
@@ -191,10 +195,13 @@ class PartitionCopy:
         self._fetched.clear()
         self._fault = None
         await self._look_up_ids()
-        limits = {code: await list_offsets(self._world.target, {self.target: code}) for code in (EARLIEST, LATEST)}
-        begin, end = (limits[code][self.target].offset for code in (EARLIEST, LATEST))
-        if end != self.end:
-            await self._read_again()
+        taken = not self._journal.is_mine
+        if taken:
+            await self._take_over()
+        begin, end = await self._limits_of_target()
+        if end != self.end and not taken:  # another may have gone on with it
+            await self._take_over()
+            begin, end = await self._limits_of_target()
         source = self._source_at(end)
         if source is None:
             source = await self._begin(end)
@@ -207,8 +214,13 @@ class PartitionCopy:
     async def _look_up_ids(self) -> None:
         """The topics of both sides, and whether they are those that the pairs are about."""
         await asyncio.gather(self._world.source.updated(), self._world.target.updated())
-        await self._world.follow(self.tp.topic)
-        source = await self._world.source.topic(self.tp.topic)
+        try:
+            await self._world.follow(self.tp.topic)
+            source = await self._world.source.topic(self.tp.topic)
+        except UnknownTopicOrPartition:
+            self.unknown += 1
+            raise
+        self.unknown = 0
         target = await self._world.target.topic(self.target.topic)
         if self.target.partition >= len(target.partitions):
             self._world.target.request_update()
@@ -220,6 +232,9 @@ class PartitionCopy:
         self._journal.recorded = None
         if len(self.pairs) and _differ(self.target_id, target.topic_id):
             log_event.warning("the copy was deleted and is made again, from the beginning", partition=self.target)
+            # Of another topic, or with its first pairs forgotten, it says nothing of where that was.
+            known = not _differ(self.source_id, source.topic_id) and not self.pairs[0].target
+            self._began_at = self.pairs[0].source if known else 0
             self.pairs, self.end = OffsetPairs(), 0
         if len(self.pairs) and _differ(self.source_id, source.topic_id):
             raise LostRecords(
@@ -228,16 +243,23 @@ class PartitionCopy:
             )
         self.source_id, self.target_id = bytes(source.topic_id), bytes(target.topic_id)
 
-    async def _read_again(self) -> None:
-        """The copy ends elsewhere than is known here: another may have gone on with it, and know of other gaps.
+    async def _take_over(self) -> None:
+        """From here on no other passes a gap that is not among the pairs that were read.
 
-        A pair is recorded before its records are written. So what is recorded now speaks of all below an end that was
-        looked up before.
+        So those say what an end means that is looked up after this. It may be that of another that has claimed the
+        partition since: that is noticed before anything is sent, when the pairs are recorded.
         """
-        self._journal = await self._journal.read_again()
+        await self._journal.claim(nonce=self._world.nonce)
         recorded, self._journal.recorded = self._journal.recorded, None
         if recorded is not None and not _differ(recorded.target_id, self.target_id):
             self.pairs, self.end = recorded.pairs, max(self.end, recorded.reached)
+
+    async def _limits_of_target(self) -> tuple[int, int]:
+        begin, end = [
+            (await list_offsets(self._world.target, {self.target: code}))[self.target].offset
+            for code in (EARLIEST, LATEST)
+        ]
+        return begin, end
 
     def _source_at(self, end: int) -> int | None:
         """The source offset that comes to lie at the target's end; None where nothing was ever copied."""
@@ -259,12 +281,13 @@ class PartitionCopy:
                 f"{self.target} ends at {end}, and no pair says that the mirror has written any of that: delete the "
                 "topic, or leave it out by topics.exclude"
             )
-        begin_at = self._world.begin_at
+        begin_at = self._world.begin_at if self._began_at is None else EARLIEST
         listed = await list_offsets(self._world.source, {self.tp: begin_at}, isolation_level=self._world.isolation)
-        source = listed[self.tp].offset
+        source = max(listed[self.tp].offset, self._began_at or 0)
         self.pairs = OffsetPairs([Pair(source, end)])
         self.end = end
         await self._record()
+        self._began_at = None
         return source
 
     async def _compare(self, begin: int, end: int) -> None:
@@ -350,7 +373,8 @@ class PartitionCopy:
                 if pos > pause_at + TURN_BYTES:
                     pause_at = pos
                     await asyncio.sleep(0)
-            added = sum(self.pairs.add(pair) for pair in preparation.pairs)
+            behind = [*(pair.target for pair in preparation.pairs[1:]), preparation.target]
+            added = sum(map(self.pairs.add, preparation.pairs, behind))
             if added:
                 await self._record()  # before anything goes out that they speak of
             for batch in preparation.batches:
@@ -398,9 +422,9 @@ class PartitionCopy:
         self._on_wire_bytes += len(batch.data)
         self._next = batch.target_end
         placed = self._placed
-        future.add_done_callback(lambda done: self._answered(done, placed))
+        future.add_done_callback(lambda done: self._answered(done, batch, placed))
 
-    def _answered(self, future: asyncio.Future[ProduceResponse], placed: int) -> None:
+    def _answered(self, future: asyncio.Future[ProduceResponse], batch: ReadyBatch, placed: int) -> None:
         if placed != self._placed or future.cancelled():
             return
         error = future.exception()
@@ -413,9 +437,11 @@ class PartitionCopy:
             self._fail(NotLeaderOrFollower(f"the answer says nothing about {self.target}"))
             return
         code = error_code(told.error_code)
-        batch = self._on_wire[0]
         if code is not ErrorCode.NONE:
             self._fail(error_of(told.error_code, told.error_message, about=str(self.target)))
+        elif batch is not self._on_wire[0]:
+            # One leader answers in order. This one may have the batches before it from another that never answered.
+            self._fail(NotLeaderOrFollower(f"{self.target}: a new leader has answered before the one before it"))
         elif told.base_offset > batch.target:
             self._fail(
                 StrangeRecords(

@@ -13,6 +13,7 @@ from ottla.client.admin.admin import Admin
 from ottla.client.errors import KafkaError
 from ottla.logs import logger
 from ottla.mirror.clients import FlowClients
+from ottla.mirror.faults import UNKNOWN_MAX, deleted
 from ottla.mirror.partition import PartitionCopy
 from ottla.model import TopicPartition
 
@@ -55,7 +56,8 @@ async def copy_ranges(clients: FlowClients, ends: Mapping[TopicPartition, int]) 
             await clients.write_sync(tp, copy.last)
     await _note_places(clients.source, clients.settings.own_group, copies)
     return [
-        CopiedRange(tp, copy.copied, copy.end, copy.records, copy.bytes, copy.stopped) for tp, copy in copies.items()
+        CopiedRange(tp, copy.copied, copy.end, copy.records, copy.bytes, _stopped(copy, ends[tp]))
+        for tp, copy in copies.items()
     ]
 
 
@@ -69,7 +71,11 @@ async def _feed(
 
 
 def _is_done(copy: PartitionCopy, end: int) -> bool:
-    return copy.stopped is not None or (copy.copied >= end and copy.drained)
+    return _stopped(copy, end) is not None or (copy.copied >= end and copy.drained)
+
+
+def _stopped(copy: PartitionCopy, end: int) -> str | None:
+    return deleted(copy.tp, end) if copy.unknown >= UNKNOWN_MAX else copy.stopped
 
 
 async def _note_places(source: Admin, group: str, copies: Mapping[TopicPartition, PartitionCopy]) -> None:

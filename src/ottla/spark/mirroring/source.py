@@ -22,8 +22,10 @@ from ottla.spark.options import OptionError
 FORMAT: Final = "ottla-mirror"
 #: A row for each partition that was looked after. `copied`: below it the source is copied, and the copy ends at `end`.
 SCHEMA: Final = "topic STRING, partition INT, copied BIGINT, end BIGINT, records BIGINT, bytes BIGINT, stopped STRING"
-#: Of partitions, by topic and number, as text: JSON's names are texts.
+#: Of partitions, by topic and number, as text: JSON's names are texts. And `LOOKS`, which no topic is called.
 Ends = dict[str, dict[str, int]]
+#: How often a query was started that looked at partitions whose sources had not moved.
+LOOKS: Final = ""
 
 
 def chosen_flow(properties: Mapping[str, str], name: str | None) -> FlowSettings:
@@ -68,6 +70,10 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._planner: FlowPlanner | None = None
         #: What a run with `availableNow` copies up to.
         self._until: Ends | None = None
+        #: What the query's offsets say under LOOKS; None before the first of them was asked for.
+        self._looks: dict[str, int] | None = None
+        #: Given to tasks since the query was started.
+        self._given: set[TopicPartition] = set()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return MirrorReader, self._made_of
@@ -82,7 +88,16 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return ReadAllAvailable()
 
     def latestOffset(self, start: Ends, limit: ReadLimit) -> Ends:  # noqa: N802
-        return self._ends() if self._until is None else self._until
+        """With the first of a query all partitions are looked at: one that had stopped may have been mended since."""
+        ends = self._ends() if self._until is None else self._until
+        if self._looks is None:
+            self._looks = start.get(LOOKS, {})
+            if any(
+                start.get(tp.topic, {}).get(str(tp.partition)) == end and tp not in self._given
+                for tp, end in _places(ends)
+            ):
+                self._looks = {"starts": self._looks.get("starts", 0) + 1}
+        return {LOOKS: self._looks, **ends} if self._looks else ends
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._until = self._ends()
@@ -91,18 +106,20 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         if self._planner is None:
             self._planner = FlowPlanner(self._settings)
         found: Ends = {}
-        for tp, end in self._planner.ends().items():
+        # Spark compares offsets as texts, and brokers answer in any order.
+        for tp, end in sorted(self._planner.ends().items()):
             found.setdefault(tp.topic, {})[str(tp.partition)] = end
         return found
 
     def partitions(self, start: Ends, end: Ends) -> list[InputPartition]:
         """Also those that are new and empty: where they begin is decided before there is a record."""
+        all_of_them = start.get(LOOKS) != end.get(LOOKS)
         moved = [
-            (TopicPartition(topic, int(number)), offset)
-            for topic, numbers in sorted(end.items())
-            for number, offset in numbers.items()
-            if start.get(topic, {}).get(number) != offset
+            (tp, offset)
+            for tp, offset in _places(end)
+            if all_of_them or start.get(tp.topic, {}).get(str(tp.partition)) != offset
         ]
+        self._given |= {tp for tp, _ in moved}
         return [TaskRanges(tuple(moved[first :: self._tasks])) for first in range(min(self._tasks, len(moved)))]
 
     def stop(self) -> None:
@@ -116,6 +133,15 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             return
         for one in asyncio.run(_copied(self._settings, dict(partition.ends))):
             yield *one.partition, one.copied, one.end, one.records, one.bytes, one.stopped
+
+
+def _places(ends: Ends) -> list[tuple[TopicPartition, int]]:
+    return [
+        (TopicPartition(topic, int(number)), end)
+        for topic, numbers in sorted(ends.items())
+        if topic != LOOKS
+        for number, end in numbers.items()
+    ]
 
 
 async def _copied(settings: FlowSettings, ends: Mapping[TopicPartition, int]) -> list[CopiedRange]:

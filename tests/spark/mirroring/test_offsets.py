@@ -1,0 +1,113 @@
+"""The offsets that a mirror's query plans with, by the calls that Spark makes; the copying is real, and Spark away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from tests.mirror.flows import Clusters, contents, create, produce, records_of
+
+from ottla.client.admin.admin import Admin
+from ottla.client.admin.results import ConfigChange, ConfigResource
+from ottla.model import TopicPartition
+from ottla.spark.mirroring.source import Ends, MirrorReader
+from ottla.testing.in_process import InProcessBroker
+
+
+@pytest.fixture
+def clusters() -> Iterator[Clusters]:
+    properties = {"auto.create.topics.enable": "false"}
+    with InProcessBroker(properties=properties) as source, InProcessBroker(properties=properties) as target:
+        yield Clusters(source.bootstrap, target.bootstrap)
+
+
+def reader(clusters: Clusters, topics: str) -> MirrorReader:
+    properties = clusters.properties(topics=topics, sync_topic_configs_enabled="false")
+    return MirrorReader(json.dumps(properties), "A->B", 2)
+
+
+def run(clusters: Clusters, topics: str, start: Ends, replayed: Ends | None = None) -> tuple[Ends, list[list[Any]]]:
+    """One run with `availableNow` from a checkpoint on: where it ends, and the rows of each of its batches.
+
+    `replayed` is the end of a batch that was planned and not committed.
+    """
+    planning = reader(clusters, topics)
+    batches: list[list[Any]] = []
+    try:
+        planning.prepareForTriggerAvailableNow()
+        end = replayed or planning.latestOffset(start, ReadAllAvailable())
+        while end != start:
+            pieces = planning.partitions(start, end)
+            copying = pickle.loads(pickle.dumps(planning))
+            batches.append(sorted(row for piece in pieces for row in copying.read(piece)))
+            start = json.loads(json.dumps(end))
+            end = planning.latestOffset(start, ReadAllAvailable())
+    finally:
+        planning.stop()
+    return start, batches
+
+
+def test_a_partition_that_was_mended_is_copied_on_by_the_next_run(clusters: Clusters) -> None:
+    small, large = [b"%d" % n for n in range(50)], [b"%2000d" % n for n in range(50)]
+
+    async def prepared() -> None:
+        await create(clusters.source, "orders")
+        await create(clusters.target, "A.orders", max_message_bytes="1000")
+        await produce(clusters.source, "orders", small)
+        await produce(clusters.source, "orders", large)
+
+    async def mended() -> None:
+        async with Admin(bootstrap_servers=clusters.target) as admin:
+            await admin.incremental_alter_configs(
+                {ConfigResource.topic("A.orders"): [ConfigChange("max.message.bytes", "100000")]}
+            )
+
+    asyncio.run(prepared())
+    checkpoint, ((row,),) = run(clusters, "orders", {})
+    assert row[2:5] == (50, 50, 50)
+    assert "the target refuses what follows 50 of orders-0" in row[-1]
+
+    asyncio.run(mended())
+    checkpoint, ((row,),) = run(clusters, "orders", checkpoint)
+    assert row == ("orders", 0, 100, 100, 50, row[5], None)
+    original = asyncio.run(records_of(clusters.source, "orders"))
+    assert contents(asyncio.run(records_of(clusters.target, "A.orders"))) == contents(original)
+
+
+def test_each_run_looks_at_every_partition_once(clusters: Clusters) -> None:
+    asyncio.run(create(clusters.source, "looked", 2))
+    asyncio.run(produce(clusters.source, "looked", [b"x"] * 3))
+    both = [("looked", 0, 3, 3, 0, 0, None), ("looked", 1, 0, 0, 0, 0, None)]
+
+    first, batches = run(clusters, "looked", {})
+    assert [[row[:5] for row in rows] for rows in batches] == [[("looked", 0, 3, 3, 3), ("looked", 1, 0, 0, 0)]]
+    second, batches = run(clusters, "looked", first)
+    assert batches == [both]
+    third, batches = run(clusters, "looked", second)
+    assert batches == [both]
+    assert run(clusters, "looked", second, replayed=third) == (third, [both]), "what is replayed was looked at"
+
+    asyncio.run(produce(clusters.source, "looked", [b"x"], 1))
+    _, batches = run(clusters, "looked", third)
+    assert [[row[4] for row in rows] for rows in batches] == [[0, 1]]
+
+
+def test_offsets_are_the_same_text_in_whatever_order_brokers_answer(clusters: Clusters) -> None:
+    ends = {TopicPartition("b", 0): 1, TopicPartition("a", 1): 2, TopicPartition("a", 0): 3}
+
+    class Planner:
+        def __init__(self, *answers: dict[TopicPartition, int]) -> None:
+            self._answers = iter(answers)
+
+        def ends(self) -> dict[TopicPartition, int]:
+            return next(self._answers)
+
+    planning = reader(clusters, "a, b")
+    planning._planner = Planner(ends, dict(reversed(ends.items())))  # type: ignore[assignment]
+    first = planning.latestOffset({}, ReadAllAvailable())
+    assert json.dumps(planning.latestOffset(first, ReadAllAvailable())) == json.dumps(first)
