@@ -3,10 +3,14 @@ missing."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ottla.client.admin.admin import Admin
 from ottla.client.producing.producer import Producer
+from ottla.mirror.flow import Flow
 from ottla.mirror.pairs import Pair
 from ottla.mirror.record_forms import decode_page, decode_page_key
 from ottla.model import TopicPartition
@@ -109,6 +113,38 @@ async def test_a_source_that_is_made_again_while_it_is_copied_stops_the_copy(clu
         await until(lambda: tp in flow.copies and flow.copies[tp].stopped, "the copy stopped")
         assert "deleted and made again" in str(flow.copies[tp].stopped)
     assert await limits(clusters.target, "A.under-way") == (0, 1)
+
+
+async def test_records_of_a_topic_that_was_made_again_are_known_by_its_id(clusters: Clusters) -> None:
+    """What is known of the source may be older than what is read of it: two clients ask two brokers."""
+    await create(clusters.source, "by-id")
+    await produce(clusters.source, "by-id", [b"1"])
+    tp = TopicPartition("by-id", 0)
+    async with mirroring(clusters, topics="by-id") as flow:
+        await until(lambda: tp in flow.copies and flow.copies[tp].end == 1, "it was copied")
+        with flow_knows_no_news(flow) as asked:
+            await delete(clusters.source, "by-id")
+            await create(clusters.source, "by-id")
+            await produce(clusters.source, "by-id", [b"1", b"2", b"3"])
+            await until(lambda: asked.is_set() or any(copy.copied > 1 for copy in flow.copies.values()), "it was read")
+            assert await limits(clusters.target, "A.by-id") == (0, 1)
+        await until(lambda: tp in flow.copies and flow.copies[tp].stopped, "the copy stopped")
+
+
+@contextmanager
+def flow_knows_no_news(flow: Flow) -> Iterator[asyncio.Event]:
+    """No round of metadata of the source comes to its end; gives whether one was begun."""
+    cluster, asked, over = flow.source.cluster, asyncio.Event(), asyncio.Event()
+    one_round = cluster._one_round
+
+    async def held() -> None:
+        asked.set()
+        await over.wait()
+        await one_round()
+
+    cluster._one_round = held  # type: ignore[method-assign]
+    yield asked
+    over.set()
 
 
 async def test_what_retention_took_before_it_was_copied_is_said(clusters: Clusters, log_lines: list[str]) -> None:

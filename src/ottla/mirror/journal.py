@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from random import Random
 from typing import Final, NamedTuple
 
 from ottla.client.admin.admin import Admin
@@ -42,6 +43,9 @@ CLAIM_PAGE: Final = -1
 _CLAIM: Final = Page(bytes(ZERO_TOPIC_ID), bytes(ZERO_TOPIC_ID), 0, ())
 #: Of one writer, where others take the same numbers.
 CLAIMS_MAX: Final = 10
+#: Two that took the same number would take the next one together as well. So each waits first, by chance, and for up to
+#: twice as long each time.
+CLAIM_AGAIN_S: Final = 0.01
 #: Settings of a topic whose newest records for each key are all that counts.
 COMPACTED: Final = {"cleanup.policy": "compact"}
 
@@ -191,7 +195,8 @@ class PartitionJournal:
 
     async def _claim(self, nonce: int) -> None:
         self._saved, self._claimed, self._nonce = None, False, nonce
-        for _ in range(CLAIMS_MAX):
+        chance = Random(nonce)
+        for tried in range(CLAIMS_MAX):
             self._writer += 1
             offset = await self._journal.write([(self._key(CLAIM_PAGE), _CLAIM)])
             read = (await self._journal.read([self._tp]))[self._tp]
@@ -201,6 +206,7 @@ class PartitionJournal:
                 self._claimed = True
                 return
             self._writer = max(key.writer for key in self._keys)
+            await asyncio.sleep(chance.random() * CLAIM_AGAIN_S * 2**tried)
         raise Overtaken(f"{self._tp}: others claim it as well")
 
     def _overtaken_by(self, keys: Iterable[PageKey]) -> bool:

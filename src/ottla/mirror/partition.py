@@ -358,7 +358,9 @@ class PartitionCopy:
         while True:
             fetched = await self._next_fetched()
             known = self._world.source.metadata.topics.get(self.tp.topic)
-            if known is not None and _differ(known.topic_id, self.source_id):
+            if _differ(fetched.topic_id, self.source_id) or (
+                known is not None and _differ(known.topic_id, self.source_id)  # a source too old to fetch by id
+            ):
                 raise NotLeaderOrFollower(f"{self.tp} was deleted and made again")  # to place says what that means
             preparation = Preparation(
                 self._world.producer_id,

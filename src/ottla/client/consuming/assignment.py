@@ -30,9 +30,10 @@ CHUNKS_MAX: Final = 2
 class Chunk:
     """Whole batches as an answer brought them, decoded one at a time."""
 
-    __slots__ = ("aborted", "buf", "end", "pos", "size")
+    __slots__ = ("aborted", "buf", "end", "pos", "size", "topic_id")
 
-    def __init__(self, buf: Readable, end: int, aborted: Iterable[tuple[int, int]] | None) -> None:
+    def __init__(self, topic_id: bytes, buf: Readable, end: int, aborted: Iterable[tuple[int, int]] | None) -> None:
+        self.topic_id = topic_id
         self.buf = buf
         self.pos = 0
         #: Behind the last whole batch.
@@ -46,6 +47,8 @@ class FetchedBatches(NamedTuple):
     """Whole batches of one partition, as an answer brought them: the first may begin before what was asked for."""
 
     partition: TopicPartition
+    #: Of the topic that they were read of, as one of that name may be made again; zero where the broker is too old.
+    topic_id: bytes
     #: Where the reader stood, and where it stands behind these.
     position: int
     next_position: int
@@ -262,7 +265,9 @@ class AssignedPartition:
         chunk, begun = self.chunks.popleft(), self.position
         for _, header in iterate(chunk.buf, chunk.pos, chunk.end):
             self._passed(header)
-        return FetchedBatches(self.tp, begun, self.position, chunk.buf, chunk.pos, chunk.end, chunk.aborted)
+        return FetchedBatches(
+            self.tp, chunk.topic_id, begun, self.position, chunk.buf, chunk.pos, chunk.end, chunk.aborted
+        )
 
     def _passed(self, header: BatchHeader) -> None:
         assert self.position is not None

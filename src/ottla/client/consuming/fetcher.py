@@ -259,7 +259,7 @@ class Fetcher:
             for data in topic.partitions:
                 found = asked.get(TopicPartition(name, data.partition_index))
                 if found is not None and found[0].generation == found[1] and not found[0].error:
-                    self._take(found[0], found[2], data, nodes)
+                    self._take(found[0], found[2], bytes(topic.topic_id), data, nodes)
         self._on_news()
         self.wake()
 
@@ -277,7 +277,9 @@ class Fetcher:
         self._on_news()
         self.wake()
 
-    def _take(self, one: AssignedPartition, offset: int, data: PartitionData, nodes: list[Node]) -> None:
+    def _take(
+        self, one: AssignedPartition, offset: int, topic_id: bytes, data: PartitionData, nodes: list[Node]
+    ) -> None:
         code = error_code(data.error_code)
         if code is not ErrorCode.NONE:
             self._refused(one, offset, code, data, nodes)
@@ -314,7 +316,7 @@ class Fetcher:
         aborted = None
         if self._isolation == READ_COMMITTED:
             aborted = [(row.first_offset, row.producer_id) for row in data.aborted_transactions or ()]
-        one.chunks.append(Chunk(records, end, aborted))
+        one.chunks.append(Chunk(topic_id, records, end, aborted))
         one.fetch_offset = max(offset, last.next_offset)
         one.fetch_epoch = last.leader_epoch
 
