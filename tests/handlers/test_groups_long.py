@@ -102,6 +102,24 @@ def test_a_large_group_that_is_described_again_and_again(grouped: BrokerThread, 
     assert "fewer groups" in (groups[-1].error_message or "")
 
 
+def test_names_count_where_a_group_is_described_again_and_again(grouped: BrokerThread, client: Peer) -> None:
+    find(client)
+    client.client_id = "c" * 32_000  # the member's id begins with it
+    join = JoinGroupRequest(
+        group_id="named",
+        session_timeout_ms=60_000,
+        rebalance_timeout_ms=60_000,
+        protocol_type="connect",
+        protocols=[JoinGroupRequestProtocol(name="p")],
+    )
+    assert client.ask(join, 3, JoinGroupResponse).error_code == NONE
+    client.client_id = "c"
+    request = DescribeGroupsRequest(groups=["named"] * 1_000)
+    errors = [group.error_code for group in client.ask(request, 6, DescribeGroupsResponse).groups]
+    assert 0 < errors.count(NONE) <= ANSWER_BYTES_MAX // 32_000
+    assert errors[-1] == ErrorCode.INVALID_REQUEST
+
+
 def test_a_commit_of_many_topics_that_there_are_not_and_one_that_there_is(grouped: BrokerThread, client: Peer) -> None:
     grouped.create_topic("there-is")
     find(client)

@@ -154,6 +154,7 @@ def test_a_topic_that_is_named_twice_is_not_deleted(peer: Peer, topic: str, topi
     assert deleted(by_id, by_id, by_id) == [(INVALID, "Duplicate topic id.", None, topic_id)]
     assert deleted(name, by_id) == [(INVALID, twice, topic, topic_id)]
     assert deleted(by_id, name) == [(INVALID, twice, topic, topic_id)]
+    assert {error for error, *_ in deleted(by_id, by_id, name)} == {INVALID}
     answer = peer.ask(DeleteTopicsRequest(topic_names=[topic, topic], timeout_ms=5000), 5)
     assert [(each.error_code, each.name) for each in answer.responses] == [(INVALID, topic)]
     assert peer.ask(metadata(name), 9).topics[0].error_code == NONE
@@ -213,6 +214,14 @@ def test_settings_of_topics_have_a_code_of_their_own(peer: Peer, topic: str) -> 
     resource = Changed(resource_type=TOPIC, resource_name=topic, configs=[change])
     answer = peer.ask(IncrementalAlterConfigsRequest(resources=[resource], validate_only=True), 1)
     assert answer.responses[0].error_code == ErrorCode.INVALID_CONFIG
+
+
+@pytest.mark.parametrize("values", [("1000", "600000"), (None, "1000")])
+def test_a_setting_is_not_given_twice(peer: Peer, topic: str, values: tuple[str | None, str]) -> None:
+    given = [AlterableConfig(name="retention.ms", value=value) for value in values]
+    whole = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=given)
+    answer = peer.ask(AlterConfigsRequest(resources=[whole], validate_only=True), 2)
+    assert answer.responses[0].error_code == INVALID
 
 
 def test_moves_of_partitions_that_there_are_not(peer: Peer, topic: str) -> None:

@@ -86,6 +86,7 @@ class Peer:
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=SECONDS_MAX)
         self.correlation = 0
+        self.client_id = "test"
 
     def __enter__(self) -> Self:
         return self
@@ -99,7 +100,7 @@ class Peer:
     def frame(self, message: Message, version: int) -> bytes:
         self.correlation += 1
         header = RequestHeader(
-            api_key=message.API_KEY, api_version=version, correlation_id=self.correlation, client_id="test"
+            api_key=message.API_KEY, api_version=version, correlation_id=self.correlation, client_id=self.client_id
         )
         return encode_request(header, message)
 

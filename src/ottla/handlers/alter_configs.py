@@ -29,7 +29,10 @@ def _overrides(named: ConfigTarget, asked: AlterConfigsResource) -> ConfigOverri
     if len(asked.configs) > CHANGES_MAX:
         message = f"more than {CHANGES_MAX} changes in one request"
         return ConfigResult(named, ErrorCode.POLICY_VIOLATION, message)
-    return ConfigOverrides(named, {config.name: config.value for config in asked.configs})
+    overrides = {config.name: config.value for config in asked.configs}
+    if len(overrides) < len(asked.configs):
+        return ConfigResult(named, ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    return ConfigOverrides(named, overrides)
 
 
 def _result(changed: ConfigChangeResult) -> AlterConfigsResourceResponse:

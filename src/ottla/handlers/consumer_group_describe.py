@@ -81,7 +81,9 @@ def _described(call: Call, shard: GroupShard | NoShard, group_id: str) -> Steps[
 def _size(group: DescribedGroup) -> Steps[int]:
     size = len(group.group_id)
     for member in group.members:
-        size += _MEMBER_BYTES + sum(len(name) for name in member.subscribed_topic_names)
+        texts = (member.member_id, member.instance_id, member.rack_id, member.client_id, member.client_host)
+        size += _MEMBER_BYTES + sum(len(text or "") for text in (*texts, member.subscribed_topic_regex))
+        size += sum(len(name) for name in member.subscribed_topic_names)
         for assignment in (member.assignment, member.target_assignment):
             for topic in assignment.topic_partitions:
                 size += _TOPIC_BYTES + len(topic.topic_name) + 4 * len(topic.partitions)

@@ -13,6 +13,8 @@ from ottla.security.quotas import Use
 from ottla.steps import Steps, counted, pieces
 
 _BY_REF = 6
+#: TOPIC_DELETION_DISABLED is told.
+_DISABLED_SINCE = 3
 
 
 async def handle(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
@@ -34,13 +36,19 @@ def _results(call: Call, deleted: Sequence[DeletedTopic]) -> Steps[list[Deletabl
             DeletableTopicResult(
                 name=result.name if call.version >= _BY_REF or result.name is not None else "",
                 topic_id=result.id,
-                error_code=result.error,
+                error_code=_known_to(call.version, result.error),
                 error_message=result.message,
             )
             for result in piece
         ]
         yield
     return results
+
+
+def _known_to(version: int, error: ErrorCode) -> ErrorCode:
+    if version < _DISABLED_SINCE and error is ErrorCode.TOPIC_DELETION_DISABLED:
+        return ErrorCode.INVALID_REQUEST
+    return error
 
 
 def _refs(call: Call, request: DeleteTopicsRequest) -> Iterator[TopicRef]:
@@ -55,17 +63,19 @@ def _sorted_out(call: Call, request: DeleteTopicsRequest) -> Steps[tuple[list[To
     allowed: dict[TopicRef, None] = {}
     refused: list[DeletedTopic] = []
     topic_name = call.services.metadata.topic_name
-    ids: dict[str | None, TopicRef] = {}
+    #: Also those that are refused: what they stand for is meant otherwise as well.
+    ids: dict[str, TopicRef] = {}
     times = yield from counted(_refs(call, request))
     for piece in pieces(times.items()):
         for ref, mentions in piece:
+            name = topic_name(ref.id) if ref.name is None else None
+            if name is not None:
+                ids[name] = ref
             refusal = _refusal(call, ref, mentions)
             if refusal is not None:
                 refused.append(refusal)
                 continue
             allowed[ref] = None
-            if ref.name is None:
-                ids[topic_name(ref.id)] = ref
         yield
     for piece_ in pieces(list(allowed)):
         for ref in piece_:

@@ -56,7 +56,14 @@ def _too_large(call: Call, group_id: str) -> DescribedGroup:
 
 def _size(group: DescribedGroup) -> int:
     return len(group.group_id) + sum(
-        _MEMBER_BYTES + len(member.member_metadata) + len(member.member_assignment) for member in group.members
+        _MEMBER_BYTES
+        + len(member.member_id)
+        + len(member.group_instance_id or "")
+        + len(member.client_id)
+        + len(member.client_host)
+        + len(member.member_metadata)
+        + len(member.member_assignment)
+        for member in group.members
     )
 
 

@@ -52,6 +52,8 @@ def handle(call: Call, request: DescribeTopicPartitionsRequest) -> Steps[Describ
             cursor = Cursor(topic_name=name, partition_index=0)
             break
         topic = metadata.topic(name)
+        if topic is None and not named:
+            continue  # deleted since the names were taken
         if topic is None:
             bad = topic_name_fault(name) is not None
             topics.append(

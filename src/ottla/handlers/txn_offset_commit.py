@@ -41,6 +41,8 @@ from ottla.storage.log.producers.verifying import Verification
 ADDS_SINCE: Final = 5
 #: Before it clients take TRANSACTION_ABORTABLE for an error that they do not know.
 _ABORTABLE_SINCE: Final = 4
+#: Before it clients take COORDINATOR_LOAD_IN_PROGRESS for the end of their transactions.
+_LOADING_SINCE: Final = 2
 #: Topics with what their partitions are answered.
 _Answered = list[TxnOffsetCommitResponseTopic]
 
@@ -186,6 +188,12 @@ def _refused_topic(topic: TxnOffsetCommitRequestTopic, error: ErrorCode) -> Step
     return TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions)
 
 
+def _known_to(version: int, error: int) -> int:
+    if version < _LOADING_SINCE and error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return error
+
+
 def _answered(
     call: Call, commit: OffsetCommitRequest, response: OffsetCommitResponse, refused: _Answered
 ) -> Steps[TxnOffsetCommitResponse]:
@@ -202,7 +210,9 @@ def _answered(
         topic = topics.setdefault(answered.name, TxnOffsetCommitResponseTopic(name=answered.name))
         for piece in pieces(answered.partitions):
             topic.partitions += [
-                TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=each.error_code)
+                TxnOffsetCommitResponsePartition(
+                    partition_index=each.partition_index, error_code=_known_to(call.version, each.error_code)
+                )
                 for each in piece
             ]
             yield

@@ -73,16 +73,19 @@ class DeletionTurns:
         """A result for each, and of those that are to be deleted where it stands."""
         results: list[DeletedTopic] = []
         found: dict[str, int] = {}
+        places: dict[str, int] = {}
         for piece in pieces(refs):
             for ref in piece:
                 result = self._resolve(ref)
                 name = result.name
                 if result.error is ErrorCode.NONE and name is not None:
-                    if name in found:
-                        message = "Duplicate topic name."
-                        result = result._replace(error=ErrorCode.INVALID_REQUEST, message=message)
-                    else:
-                        found[name] = len(results)
+                    first = places.setdefault(name, len(results))
+                    if first == len(results):
+                        found[name] = first
+                    else:  # by its name and by its id, which the broker that was asked did not know
+                        result = _meant_twice(result)
+                        if found.pop(name, None) is not None:
+                            results[first] = _meant_twice(results[first])
                 results.append(result)
             yield
         return results, found
@@ -280,6 +283,10 @@ class DeletionTurns:
         if name in core.context.config_nodes:
             paths.append(topic_config_path(name))
         return [Delete(path) for path in (*paths, delete_topic_path(name))]
+
+
+def _meant_twice(topic: DeletedTopic) -> DeletedTopic:
+    return topic._replace(error=ErrorCode.INVALID_REQUEST, message="Duplicate topic name.")
 
 
 def _refusal_of(fault: CoordinationError) -> Refusal:
