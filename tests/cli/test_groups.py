@@ -26,7 +26,7 @@ from ottla.client.sync import Admin
 from ottla.model import TopicPartition
 from ottla.testing import InProcessBroker
 from tests.cli.conftest import Command, environment
-from tests.cli.test_completion import offered
+from tests.cli.test_completion import offered, offers_in_the_end
 
 TWO_KEPT = pytest.mark.ottla_topic(partitions=2, configs={"retention.ms": "-1"})
 FIRST_MS = 1_700_000_000_000
@@ -537,10 +537,9 @@ def test_a_group_and_an_offset_exclude_each_other(ottla: Command) -> None:
 
 def test_names_of_groups_are_completed(ottla_broker: InProcessBroker, topic: str, group: str, tmp_path: Path) -> None:
     commit(ottla_broker, f"{group}-live", topic, 0)
-    for typed in ("describe", "reset --group", "delete other"):
-        words = f"ottla group {typed} {group}-li"
-        assert offered(words, tmp_path, ottla_broker.bootstrap) == {f"{group}-live"}
-    assert offered(f"ottla consume --group {group}-l", tmp_path, ottla_broker.bootstrap) == {f"{group}-live"}
+    for typed in ("group describe", "group reset --group", "group delete other", "consume --group"):
+        words = f"ottla {typed} {group}-li"
+        assert offers_in_the_end(words, {f"{group}-live"}, tmp_path, ottla_broker.bootstrap)
     assert re.search("group", " ".join(offered("ottla gr", tmp_path)))
 
 

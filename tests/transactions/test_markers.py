@@ -352,7 +352,7 @@ def test_many_that_wait_for_one_leader_are_looked_at_some_at_a_time(is_one: bool
     """All of them were, each tenth of a second; and all partitions of one transaction."""
 
     async def scene(room: Room) -> None:
-        count = 3 * markers.PARTITIONS_ROUTED_AT_ONCE
+        count = 4 * markers.PARTITIONS_ROUTED_AT_ONCE
         many = [A._replace(partition=number) for number in range(count)]
         room.leaders |= dict.fromkeys(many, BrokerId(NO_BROKER))
         looks = Looks(room.leaders)
@@ -364,7 +364,8 @@ def test_many_that_wait_for_one_leader_are_looked_at_some_at_a_time(is_one: bool
             looks.this_turn = 0
             room.send(number, many[number])
         await until(lambda: looks.all > 2 * count)
-        assert looks.most <= markers.PARTITIONS_ROUTED_AT_ONCE
+        # On a slow machine those that are new and those whose pause is over may have the same turn.
+        assert looks.most <= 2 * markers.PARTITIONS_ROUTED_AT_ONCE
         room.leaders.update(dict.fromkeys(many, ONE))
         asked = 0
         while len(room.done) < (1 if is_one else count):
