@@ -100,7 +100,7 @@ class HeldProduces:
 
     def hold(self, held: HeldProduce) -> None:
         """Its place is held already."""
-        (self._of_all if held.memo.acks == ACKS_ALL else self._of_leader).append(held)
+        _stand(self._of_all if held.memo.acks == ACKS_ALL else self._of_leader, held)
         self._is_due(held.deadline_ms)
 
     def hold_run(self, run: WaitingRun, *, of_all: bool) -> None:
@@ -214,10 +214,7 @@ class HeldProduces:
                     peer.hold(slot)
                     deadline_ms = run.began_ms + max(0, memo.timeout_ms)
                     taken = HeldProduce(last, peer, slot, memo, correlation, first, -1, run.began_ms, deadline_ms)
-                    if not line or line[-1].last < last:
-                        line.append(taken)
-                    else:
-                        insort(line, taken, key=_BY_LAST)
+                    _stand(line, taken)
             if lane is None:
                 runs.clear()
 
@@ -273,6 +270,14 @@ class HeldProduces:
             _refuse(held, error)
         except Exception as fault:
             _end(held.peer, fault)
+
+
+def _stand(line: deque[HeldProduce], held: HeldProduce) -> None:
+    """In the order of the offsets: what is a duplicate ends below some that came before it."""
+    if not line or line[-1].last <= held.last:
+        line.append(held)
+    else:
+        insort(line, held, key=_BY_LAST)
 
 
 def _refuse(held: HeldProduce, error: ErrorCode) -> None:
