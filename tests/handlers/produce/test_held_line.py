@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import cast
 
+import pytest
 from tests.replication.journal_world import NOW, JournalWorld
 from tests.storage.log_world import batch
 
 from ottla.config.log import LogConfig
 from ottla.handlers.calls.peer import Peer, Slot
-from ottla.handlers.produce.held import HeldProduce, HeldProduces
+from ottla.handlers.produce.held import ANSWERED_AT_ONCE, HeldProduce, HeldProduces
 from ottla.handlers.produce.memo import ProduceMemo
-from ottla.handlers.produce.waiting import ACKS_ALL
+from ottla.handlers.produce.waiting import ACKS_ALL, ACKS_LEADER
 from ottla.handlers.routes import PRODUCE
 from ottla.model import ErrorCode
 from ottla.protocol.generated.produce import ProduceResponse
 from ottla.protocol.header import decode_response_header
+from ottla.replication.waiters import TURN_MS
 
 VERSION = 9
 LATE_MS = 1000
@@ -80,3 +83,33 @@ def test_a_duplicate_has_its_place_by_its_offset() -> None:
     line.fetched(11)
     line.waiters.settle(0)
     assert line.answers == acknowledged(6, 10)
+
+
+@pytest.mark.parametrize("acks", [ACKS_ALL, ACKS_LEADER])
+def test_what_is_committed_is_acknowledged_however_late_its_turn_comes(acks: int) -> None:
+    """Its time is over while others have their answers: the records are there, and a client would write them twice."""
+    committed = ANSWERED_AT_ONCE + 88
+    line = Line(committed + 1, acks)
+    for last in range(committed + 1):
+        line.hold(last)
+    line.fetched(committed)
+    line.waiters.expire(LATE_MS)
+    # This broker's disk has the last one as well, which is enough for acks=1.
+    last = (ErrorCode.NONE, committed) if acks == ACKS_LEADER else (ErrorCode.REQUEST_TIMED_OUT, -1)
+    assert sorted(line.answers) == [*acknowledged(*range(committed)), last]
+    assert line.held.is_empty
+    assert len(line.waiters) == 0
+
+
+def test_a_leader_that_has_resigned_says_so_to_those_that_are_late() -> None:
+    held = 2 * ANSWERED_AT_ONCE + 88
+    line = Line(held)
+    for last in range(held):
+        line.hold(last)
+    # Each look at the clock finds the turn over.
+    line.waiters.now_ms = count(1 << 60, TURN_MS).__next__
+    line.world.lead(epoch=1, replicas=(1, 2), leader=2)
+    assert len(line.held) == held - ANSWERED_AT_ONCE
+    for _ in range(3):
+        line.waiters.expire(LATE_MS)
+    assert line.answers == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)] * held

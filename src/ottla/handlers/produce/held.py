@@ -133,11 +133,13 @@ class HeldProduces:
         return True
 
     def expire(self, now_ms: int) -> None:
-        if not self.try_complete(now_ms):
+        # A leader that has resigned has its own error for all of them, those that are left as well.
+        if not self.try_complete(now_ms) and self._leader.active:
             if any(run.deadline_ms <= now_ms for runs in (self._runs_of_all, self._runs_of_leader) for run in runs):
                 self._take_apart()
-            for line in (self._of_all, self._of_leader):
-                self._expire(line, now_ms)
+            committed = self._leader.high_watermark
+            self._expire(self._of_all, committed, now_ms)
+            self._expire(self._of_leader, max(committed, self._leader.durable_end), now_ms)
         self._parked_until_ms = None
         if not self.is_empty:
             every = (self._of_all, self._of_leader, self._runs_of_all, self._runs_of_leader)
@@ -254,9 +256,10 @@ class HeldProduces:
             self._fail(line.popleft(), error)
         self._waiters.wake(self)
 
-    def _expire(self, line: deque[HeldProduce], now_ms: int) -> None:
-        kept = [held for held in line if held.deadline_ms > now_ms]
-        late = [held for held in line if held.deadline_ms <= now_ms]
+    def _expire(self, line: deque[HeldProduce], end: int, now_ms: int) -> None:
+        """But for what ends below `end`, which has its answer in one of the next turns."""
+        kept = [held for held in line if held.deadline_ms > now_ms or held.last < end]
+        late = [held for held in line if held.deadline_ms <= now_ms and held.last >= end]
         line.clear()
         line.extend(kept)
         for held in late:
