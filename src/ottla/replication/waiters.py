@@ -85,6 +85,13 @@ class Waiters:
             standing[waiter] = None
         heapq.heappush(self._deadlines, (deadline_ms, order, waiter))
 
+    def wait_until(self, waiter: Waiter, deadline_ms: int) -> None:
+        """Gives one that waits another deadline. A change that it was not asked about yet stays noted."""
+        order = next(self._order)
+        self._keys[waiter] = order, self._keys[waiter][1]
+        heapq.heappush(self._deadlines, (deadline_ms, order, waiter))
+        self._drop_what_is_over()
+
     def forget(self, waiter: Waiter) -> None:
         """Drops a waiter that needs no answer, or has given it; unknown ones are fine."""
         parked = self._keys.pop(waiter, None)
@@ -97,7 +104,10 @@ class Waiters:
                 standing.pop(waiter, None)
                 if not standing:
                     del self._by_partition[key]
-        # Clients that come and go must not fill the heap with the dead until their deadlines.
+        self._drop_what_is_over()
+
+    def _drop_what_is_over(self) -> None:
+        """Clients that come and go must not fill the heap with the dead until their deadlines."""
         if len(self._deadlines) > 64 and len(self._deadlines) > 4 * len(self._keys):
             self._deadlines = [entry for entry in self._deadlines if self._is_waited_for(entry)]
             heapq.heapify(self._deadlines)

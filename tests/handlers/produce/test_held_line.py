@@ -113,3 +113,15 @@ def test_a_leader_that_has_resigned_says_so_to_those_that_are_late() -> None:
     for _ in range(3):
         line.waiters.expire(LATE_MS)
     assert line.answers == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)] * held
+
+
+def test_one_that_comes_with_less_time_leaves_the_others_their_turn() -> None:
+    line = Line(20)
+    line.hold(5)
+    line.fetched(8)
+    line.hold(15, LATE_MS - 1)
+    line.waiters.settle(0)
+    assert line.answers == acknowledged(5)
+    assert line.waiters.next_deadline_ms() == LATE_MS - 1
+    line.waiters.expire(LATE_MS - 1)
+    assert line.answers == [*acknowledged(5), (ErrorCode.REQUEST_TIMED_OUT, -1)]

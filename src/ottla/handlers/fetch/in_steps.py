@@ -196,9 +196,7 @@ class WatchedFetch(FetchWait):
         if soon_ms < self._deadline_ms:
             self._deadline_ms = soon_ms
             if self._is_parked:
-                waiters = self.handler.services.replicas.waiters
-                waiters.forget(self)
-                waiters.park(self, (), soon_ms)
+                self.handler.services.replicas.waiters.wait_until(self, soon_ms)
 
     def _wake(self) -> None:
         if self._job is not None:

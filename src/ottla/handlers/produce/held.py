@@ -110,10 +110,11 @@ class HeldProduces:
 
     def _is_due(self, deadline_ms: int) -> None:
         until_ms = self._parked_until_ms
-        if until_ms is None or deadline_ms < until_ms:
-            if until_ms is not None:
-                self._waiters.forget(self)
+        if until_ms is None:
             self._park(deadline_ms)
+        elif deadline_ms < until_ms:
+            self._parked_until_ms = deadline_ms
+            self._waiters.wait_until(self, deadline_ms)
 
     def _park(self, until_ms: int) -> None:
         self._parked_until_ms = until_ms
@@ -133,6 +134,7 @@ class HeldProduces:
         return True
 
     def expire(self, now_ms: int) -> None:
+        self._parked_until_ms = None
         # A leader that has resigned has its own error for all of them, those that are left as well.
         if not self.try_complete(now_ms) and self._leader.active:
             if any(run.deadline_ms <= now_ms for runs in (self._runs_of_all, self._runs_of_leader) for run in runs):
@@ -140,7 +142,6 @@ class HeldProduces:
             committed = self._leader.high_watermark
             self._expire(self._of_all, committed, now_ms)
             self._expire(self._of_leader, max(committed, self._leader.durable_end), now_ms)
-        self._parked_until_ms = None
         if not self.is_empty:
             every = (self._of_all, self._of_leader, self._runs_of_all, self._runs_of_leader)
             self._park(min(held.deadline_ms for line in every for held in line))
