@@ -166,6 +166,8 @@ class WatchedFetch(FetchWait):
                 self.go_on(self.steps(), 0)
                 return False
             reads = self.reader.read_all(self.watched.asked, self.max_bytes, self.handler.room())
+        # Workers may come first, and nobody asks it again meanwhile: it has left those who wait.
+        self._is_parked = False
         self.handler.settle(self, reads)
         return True
 
