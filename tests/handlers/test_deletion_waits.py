@@ -174,7 +174,7 @@ def test_what_a_follower_has_done_of_many_is_looked_at_some_at_a_time(
 def _waits_for(broker: Any, topic: str) -> int:
     """Partitions that some request waits for."""
     waiters = broker.services.replicas.waiters
-    return sum(tp.topic == topic for waiter in waiters._keys for tp in waiters._keys[waiter])
+    return sum(tp.topic == topic for _, partitions in waiters._keys.values() for tp in partitions)
 
 
 def _changed(broker: Any, topic: str, partition: int) -> None:

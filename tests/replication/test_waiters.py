@@ -141,6 +141,48 @@ def test_a_partition_that_is_given_up_is_given_up_by_all() -> None:
     assert (given_up, len(waiters)) == ([first, last], 0)
 
 
+def test_a_waiter_that_waits_again_has_the_deadline_of_its_new_wait() -> None:
+    """As that of a session does, which stands for one request after the other."""
+    waiters, waiter = Waiters(), Recorder()
+    waiters.park(waiter, [], 500)
+    waiters.forget(waiter)
+    waiters.park(waiter, [], 900)
+    assert waiters.next_deadline_ms() == 900
+    waiters.expire(899)
+    assert waiter.expired == 0
+    waiters.expire(900)
+    assert waiter.expired == 1
+
+
+def test_another_deadline_leaves_a_waiter_its_partitions_and_its_change() -> None:
+    waiters, waiter = Waiters(), Recorder()
+    waiters.park(waiter, [A], 10_000)
+    waiters.changed(A)
+    for turn in range(1000):
+        waiters.wait_until(waiter, 2000 - turn)
+    assert len(waiters._deadlines) < 200
+    waiters.settle(1)
+    assert waiter.tried == 1
+    waiters.changed(A)
+    waiters.settle(2)
+    assert waiter.tried == 2
+    waiters.expire(1000)
+    assert waiter.expired == 0
+    waiters.expire(1001)
+    assert waiter.expired == 1
+
+
+def test_deadlines_of_earlier_waits_do_not_pile_up() -> None:
+    waiters, waiter = Waiters(), Recorder()
+    for turn in range(10_000):
+        waiters.park(waiter, [A], 10_000 + turn)
+        waiters.forget(waiter)
+    waiters.park(waiter, [A], 30_000)
+    assert len(waiters._deadlines) < 200
+    waiters.expire(29_999)
+    assert waiter.expired == 0
+
+
 def test_deadlines_of_the_departed_do_not_pile_up() -> None:
     waiters = Waiters()
     for _ in range(10_000):

@@ -63,10 +63,11 @@ class Waiters:
         #: nearly each of their fetches.
         self._standing: dict[TopicPartition, dict[Watcher, None]] = {}
         self._by_partition: dict[TopicPartition, dict[Waiter, None]] = {}
-        self._keys: dict[Waiter, tuple[TopicPartition, ...]] = {}
+        #: What it waits for, and the order of its entry among the deadlines: another entry is of an earlier wait.
+        self._keys: dict[Waiter, tuple[int, tuple[TopicPartition, ...]]] = {}
         #: Those whose partition changed since the last `settle`, in the order of the changes.
         self._marked: dict[Waiter, None] = {}
-        #: (deadline, order, waiter). A finished waiter stays until its time: removal from a heap costs more.
+        #: (deadline, order, waiter). A wait that is over stays until its time: removal from a heap costs more.
         self._deadlines: list[tuple[int, int, Waiter]] = []
         self._order = count()
 
@@ -75,29 +76,40 @@ class Waiters:
 
     def park(self, waiter: Waiter, partitions: Iterable[TopicPartition], deadline_ms: int) -> None:
         keys = tuple(partitions)
-        self._keys[waiter] = keys
+        order = next(self._order)
+        self._keys[waiter] = order, keys
         for key in keys:
             standing = self._by_partition.get(key)
             if standing is None:
                 standing = self._by_partition[key] = {}
             standing[waiter] = None
-        heapq.heappush(self._deadlines, (deadline_ms, next(self._order), waiter))
+        heapq.heappush(self._deadlines, (deadline_ms, order, waiter))
+
+    def wait_until(self, waiter: Waiter, deadline_ms: int) -> None:
+        """Gives one that waits another deadline. A change that it was not asked about yet stays noted."""
+        order = next(self._order)
+        self._keys[waiter] = order, self._keys[waiter][1]
+        heapq.heappush(self._deadlines, (deadline_ms, order, waiter))
+        self._drop_what_is_over()
 
     def forget(self, waiter: Waiter) -> None:
         """Drops a waiter that needs no answer, or has given it; unknown ones are fine."""
-        keys = self._keys.pop(waiter, None)
-        if keys is None:
+        parked = self._keys.pop(waiter, None)
+        if parked is None:
             return
         self._marked.pop(waiter, None)
-        for key in keys:
+        for key in parked[1]:
             standing = self._by_partition.get(key)
             if standing is not None:
                 standing.pop(waiter, None)
                 if not standing:
                     del self._by_partition[key]
-        # Clients that come and go must not fill the heap with the dead until their deadlines.
+        self._drop_what_is_over()
+
+    def _drop_what_is_over(self) -> None:
+        """Clients that come and go must not fill the heap with the dead until their deadlines."""
         if len(self._deadlines) > 64 and len(self._deadlines) > 4 * len(self._keys):
-            self._deadlines = [entry for entry in self._deadlines if entry[2] in self._keys]
+            self._deadlines = [entry for entry in self._deadlines if self._is_waited_for(entry)]
             heapq.heapify(self._deadlines)
 
     def changed(self, partition: TopicPartition) -> None:
@@ -228,8 +240,9 @@ class Waiters:
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             if expired and self._is_turn_over(expired, now_ms):
                 return
-            waiter = heapq.heappop(self._deadlines)[2]
-            if waiter in self._keys:
+            entry = heapq.heappop(self._deadlines)
+            if self._is_waited_for(entry):
+                waiter = entry[2]
                 expired += 1
                 try:
                     self.forget(waiter)
@@ -238,9 +251,13 @@ class Waiters:
                     _give_up(waiter, fault)
 
     def next_deadline_ms(self) -> int | None:
-        while self._deadlines and self._deadlines[0][2] not in self._keys:
+        while self._deadlines and not self._is_waited_for(self._deadlines[0]):
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
+
+    def _is_waited_for(self, entry: tuple[int, int, Waiter]) -> bool:
+        parked = self._keys.get(entry[2])
+        return parked is not None and parked[0] == entry[1]
 
 
 def _nobody_goes_on() -> None:

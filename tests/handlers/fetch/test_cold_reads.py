@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 
 import pytest
-from tests.handlers.frames import batch, fetch, produce, values
-from tests.server.conftest import BrokerThread
+from tests.handlers.frames import batch, fetch, fetch_request, produce, values
+from tests.server.conftest import SECONDS_MAX, BrokerThread
+
+from ottla.handlers.fetch.reading import PartitionRead
+from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from ottla.protocol.generated.fetch import FetchResponse
+from ottla.storage.log.cold_reads import Warming
 
 Make = Callable[..., BrokerThread]
 
@@ -42,3 +48,35 @@ def test_a_cold_segment_is_read_by_a_worker(make_broker: Make) -> None:
             while len(found) < len(written):
                 found += values(fetch(peer, len(found), partition_max_bytes=1 << 20, max_bytes=50 << 20))
             assert found == written
+
+
+def test_what_is_warm_is_held_while_a_worker_reads_the_rest(make_broker: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another topic of the same fetch is deleted meanwhile: the client has its answer all the same."""
+    reads, may_read = threading.Event(), threading.Event()
+
+    def slow(_: Warming) -> None:
+        reads.set()
+        assert may_read.wait(SECONDS_MAX)
+
+    monkeypatch.setattr(Warming, "run", slow)
+    monkeypatch.setattr(PartitionRead, "is_cold", property(lambda read: read.asked.topic == "cold"))
+    value = b"v" * 300_000
+    with make_broker(log_segment_delete_delay_ms="0") as running, running.connect() as peer:
+        for name in ("cold", "warm"):
+            running.create_topic(name)
+            assert produce(peer, batch(value), topic=name).error_code == 0
+        request = fetch_request(topic="cold")
+        request.topics += fetch_request(topic="warm").topics
+        peer.send(peer.frame(request, 11))
+        try:
+            assert reads.wait(SECONDS_MAX)
+            with running.connect() as other:
+                deleted = other.ask(DeleteTopicsRequest(topic_names=["warm"], timeout_ms=5000), 5, DeleteTopicsResponse)
+                assert [each.error_code for each in deleted.responses] == [0]
+            deadline = time.monotonic() + SECONDS_MAX
+            while len(running.look(lambda broker: list(broker.logs()))) > 1:
+                assert time.monotonic() < deadline, "the log stays"
+        finally:
+            may_read.set()
+        answer = peer.answer(FetchResponse, 11)
+        assert [values(topic.partitions[0]) for topic in answer.responses] == [[value], [value]]

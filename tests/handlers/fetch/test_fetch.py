@@ -208,3 +208,11 @@ def test_list_offsets_answers_in_every_version(peer: Peer, topic: str, version: 
     for timestamp, offset in ((-1, 1), (-2, 0), (500, 0)):
         answer = list_offset(peer, timestamp, topic=topic, version=version)
         assert (answer.error_code, answer.offset) == (0, offset)
+
+
+def test_a_negative_limit_of_a_partition_is_an_error_each_time(peer: Peer, topic: str) -> None:
+    """A request that comes again is recognised, unless it is one that is refused."""
+    produce(peer, batch(b"a"), topic=topic)
+    for _ in range(3):
+        answer = fetch(peer, topic=topic, partition_max_bytes=-1)
+        assert (answer.error_code, values(answer)) == (ErrorCode.UNKNOWN_SERVER_ERROR, [])

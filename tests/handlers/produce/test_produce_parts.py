@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 from tests.handlers.frames import batch, fetch, produce_request, values
@@ -119,3 +120,17 @@ def test_what_is_sent_behind_it_does_not_overwrite_it(make_broker: type[BrokerTh
         for partition in range(3):
             stored = values(fetch(peer, topic="t", partition=partition, max_bytes=1 << 26, partition_max_bytes=1 << 26))
             assert stored == [b"%6d" % n + value for n in range(partition, 50_000, 3)]
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_it_is_one_request_of_its_partitions_to_metrics(make_broker: type[BrokerThread], acks: int) -> None:
+    def counted(broker: Any) -> tuple[int, int]:
+        metrics = broker.services.metrics
+        return sum(metrics.times_of("Produce").counts), metrics.total_produces.value
+
+    with make_broker() as broker:
+        broker.create_topic("t", 3)
+        with broker.connect() as peer:
+            for turn in range(3):
+                peer.ask(long_request(acks), 9, ProduceResponse)
+                assert broker.look(counted) == (turn + 1, (turn + 1) * MANY)

@@ -166,6 +166,8 @@ class WatchedFetch(FetchWait):
                 self.go_on(self.steps(), 0)
                 return False
             reads = self.reader.read_all(self.watched.asked, self.max_bytes, self.handler.room())
+        # Workers may come first, and nobody asks it again meanwhile: it has left those who wait.
+        self._is_parked = False
         self.handler.settle(self, reads)
         return True
 
@@ -196,9 +198,7 @@ class WatchedFetch(FetchWait):
         if soon_ms < self._deadline_ms:
             self._deadline_ms = soon_ms
             if self._is_parked:
-                waiters = self.handler.services.replicas.waiters
-                waiters.forget(self)
-                waiters.park(self, (), soon_ms)
+                self.handler.services.replicas.waiters.wait_until(self, soon_ms)
 
     def _wake(self) -> None:
         if self._job is not None:

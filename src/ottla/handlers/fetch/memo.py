@@ -135,10 +135,12 @@ def remember(
         or end - start > REMEMBERED_BYTES_MAX
     ):
         return None
+    *_, partition_max_bytes = request.topics[0][1][0]
+    max_bytes = min(partition_max_bytes, request.max_bytes, bytes_max)
+    if max_bytes < 0:
+        return None
     at = sole_offset_at(buffer.data, start, end, version, request)
     if at is None:
         return None
-    *_, partition_max_bytes = request.topics[0][1][0]
     prefix, suffix = bytes(buffer.data[start + REQUEST_FIELDS_BYTES : at]), bytes(buffer.data[at + OFFSET_BYTES : end])
-    max_bytes = min(partition_max_bytes, request.max_bytes, bytes_max)
     return FetchMemo(version, prefix, suffix, request, leader, max_bytes, policy)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from ottla.handlers.calls.call import Services
 from ottla.handlers.calls.peer import Peer
-from ottla.handlers.fetch.reading import PartitionRead
+from ottla.handlers.fetch.reading import PartitionRead, let_go
 from ottla.handlers.fetch.waiting import FetchWait
 from ottla.storage.log.cold_reads import MissingRead, Warming
 
@@ -42,9 +42,13 @@ class FetchSettling:
         self._wait_for_workers(wait)
         warming = Warming(cold)
         try:
+            # What is warm waits as well, and its log may be deleted or move meanwhile.
+            for read in reads:
+                read.keep()
             future = self._services.workers.thread(warming.run)
         except BaseException:
             warming.release()
+            let_go(reads)
             raise
 
         def done(_: object) -> None:
@@ -54,6 +58,7 @@ class FetchSettling:
             finally:
                 # Not before: of a log that was deleted or has moved meanwhile nobody else keeps the files open.
                 warming.release()
+                let_go(reads)
 
         future.add_done_callback(done)
 

@@ -215,6 +215,7 @@ class ProduceHandler(Participant):
         failed = 0
         for _, partitions in answers:
             failed += sum(answer.error != ErrorCode.NONE for answer in partitions)
+            self._metrics.total_produces.value += len(partitions)
             yield
         self._metrics.failed_produces.value += failed
         if request.acks == ACKS_NONE:
@@ -459,7 +460,7 @@ class ProduceHandler(Participant):
 
     def _answer_or_park(self, wait: ProduceWait) -> None:
         if not wait.try_complete(self._round.wall_ms):
-            if wait.began_ms is None:
+            if wait.began_ms is None and not wait.is_part:
                 self._leave_waiting(wait)
             deadline_ms = self._services.clock.monotonic_ms() + max(0, wait.timeout_ms)
             self._replicas.waiters.park(wait, wait.partitions(), deadline_ms)

@@ -100,7 +100,7 @@ class HeldProduces:
 
     def hold(self, held: HeldProduce) -> None:
         """Its place is held already."""
-        (self._of_all if held.memo.acks == ACKS_ALL else self._of_leader).append(held)
+        _stand(self._of_all if held.memo.acks == ACKS_ALL else self._of_leader, held)
         self._is_due(held.deadline_ms)
 
     def hold_run(self, run: WaitingRun, *, of_all: bool) -> None:
@@ -110,10 +110,11 @@ class HeldProduces:
 
     def _is_due(self, deadline_ms: int) -> None:
         until_ms = self._parked_until_ms
-        if until_ms is None or deadline_ms < until_ms:
-            if until_ms is not None:
-                self._waiters.forget(self)
+        if until_ms is None:
             self._park(deadline_ms)
+        elif deadline_ms < until_ms:
+            self._parked_until_ms = deadline_ms
+            self._waiters.wait_until(self, deadline_ms)
 
     def _park(self, until_ms: int) -> None:
         self._parked_until_ms = until_ms
@@ -133,12 +134,14 @@ class HeldProduces:
         return True
 
     def expire(self, now_ms: int) -> None:
-        if not self.try_complete(now_ms):
+        self._parked_until_ms = None
+        # A leader that has resigned has its own error for all of them, those that are left as well.
+        if not self.try_complete(now_ms) and self._leader.active:
             if any(run.deadline_ms <= now_ms for runs in (self._runs_of_all, self._runs_of_leader) for run in runs):
                 self._take_apart()
-            for line in (self._of_all, self._of_leader):
-                self._expire(line, now_ms)
-        self._parked_until_ms = None
+            committed = self._leader.high_watermark
+            self._expire(self._of_all, committed, now_ms)
+            self._expire(self._of_leader, max(committed, self._leader.durable_end), now_ms)
         if not self.is_empty:
             every = (self._of_all, self._of_leader, self._runs_of_all, self._runs_of_leader)
             self._park(min(held.deadline_ms for line in every for held in line))
@@ -214,10 +217,7 @@ class HeldProduces:
                     peer.hold(slot)
                     deadline_ms = run.began_ms + max(0, memo.timeout_ms)
                     taken = HeldProduce(last, peer, slot, memo, correlation, first, -1, run.began_ms, deadline_ms)
-                    if not line or line[-1].last < last:
-                        line.append(taken)
-                    else:
-                        insort(line, taken, key=_BY_LAST)
+                    _stand(line, taken)
             if lane is None:
                 runs.clear()
 
@@ -257,9 +257,10 @@ class HeldProduces:
             self._fail(line.popleft(), error)
         self._waiters.wake(self)
 
-    def _expire(self, line: deque[HeldProduce], now_ms: int) -> None:
-        kept = [held for held in line if held.deadline_ms > now_ms]
-        late = [held for held in line if held.deadline_ms <= now_ms]
+    def _expire(self, line: deque[HeldProduce], end: int, now_ms: int) -> None:
+        """But for what ends below `end`, which has its answer in one of the next turns."""
+        kept = [held for held in line if held.deadline_ms > now_ms or held.last < end]
+        late = [held for held in line if held.deadline_ms <= now_ms and held.last >= end]
         line.clear()
         line.extend(kept)
         for held in late:
@@ -273,6 +274,14 @@ class HeldProduces:
             _refuse(held, error)
         except Exception as fault:
             _end(held.peer, fault)
+
+
+def _stand(line: deque[HeldProduce], held: HeldProduce) -> None:
+    """In the order of the offsets: what is a duplicate ends below some that came before it."""
+    if not line or line[-1].last <= held.last:
+        line.append(held)
+    else:
+        insort(line, held, key=_BY_LAST)
 
 
 def _refuse(held: HeldProduce, error: ErrorCode) -> None:
