@@ -57,10 +57,7 @@ class AvroDecoder(SchemaDecoder[AvroSchema]):
     # Single records
 
     def decode_one(self, data: bytes) -> Any:
-        try:
-            plan, pos = self._plan_for(data, Form.OBJECTS)
-        except SchemaNotFound as error:
-            raise BadRecord(str(error)) from error
+        plan, pos = self._plan_for(data, Form.OBJECTS)
         return plan.read(data, pos)
 
     def missing_for(self, data: bytes) -> Load | None:
@@ -73,7 +70,7 @@ class AvroDecoder(SchemaDecoder[AvroSchema]):
         return partial(self._load, schema_id)
 
     def _load(self, schema_id: int) -> None:
-        with suppress(SchemaNotFound):  # known now, and the record's own error
+        with suppress(BadRecord):  # known now, and the record's own error
             self._plan(schema_id, Form.OBJECTS)
 
     # Plans
@@ -95,11 +92,18 @@ class AvroDecoder(SchemaDecoder[AvroSchema]):
         return found
 
     def _made(self, schema_id: int, form: Form) -> Plan:
-        """A schema that is none, or that the reader's cannot take, is an error of each record that has it."""
+        """A schema that is none, or that the reader's cannot take, is an error of each record that has it.
+
+        So is an id that the registry does not have, which it may have later; but not that it lacks the reader's.
+        """
         reader = self._source.column_schema() if form is Form.ARROW else self._source.given_schema()
         try:
             writer = self._source.writer_schema(schema_id)
             read = reader_of(writer, reader or writer, form)
+        except SchemaNotFound as error:
+            raise BadRecord(str(error)) from error
+        except BadRecord as error:  # it is another language's
+            return Plan(read=partial(_refuse, str(error)))
         except (BadSpec, RecursionError) as error:
             return Plan(read=partial(_refuse, f"schema {schema_id} does not go with the reader's: {error}"))
         if form is not Form.ARROW or self._rescue_column is None or reader is None:
