@@ -227,6 +227,39 @@ def test_unions_that_do_not_go_together_are_tried_once() -> None:
         reader_of(parse_schema(json.dumps(writes)), parse_schema(json.dumps(reads)), Form.OBJECTS)
 
 
+def doubling_defaults(leaf: dict[str, Any], levels: int) -> Any:
+    found = record(leaf, name="T")
+    for level in range(levels):
+        found = record(field("a", found, default={}), field("b", name_in(found), default={}), name=f"T{level}")
+    return found
+
+
+@pytest.mark.parametrize("form", [Form.OBJECTS, Form.ARROW])
+def test_defaults_that_hold_each_other_twice(form: Form) -> None:
+    reads = parse_schema(
+        json.dumps(record(field("x", doubling_defaults(field("n", "long", default=1), 40), default={})))
+    )
+    with pytest.raises(BadSpec, match="a default that takes more than 100000 steps"):
+        reader_of(parse_schema(json.dumps(record())), reads, form)
+    with pytest.raises(BadSpec, match="a default that takes more than 100000 steps"):
+        writer_of(reads)
+    few = record(field("x", doubling_defaults(field("n", "long", default=1), 3), default={}))
+    leaves = json.dumps(read(record(), few, {})).count('"n": 1')
+    assert leaves == 8
+
+
+def test_unions_whose_branches_no_default_fits_are_tried_to_a_bound() -> None:
+    """Each level has two branches that fail at the bottom, and a default in which nothing is filled."""
+    kind: Any = "int"
+    given: Any = "x"
+    for level in range(30):
+        below = [one["name"] for one in kind] if isinstance(kind, list) else kind
+        kind = [record(field("x", kind), name=f"R{level}a"), record(field("x", below), name=f"R{level}b")]
+        given = {"x": given}
+    with pytest.raises(BadSpec, match="a default that takes more than 100000 steps"):
+        writer_of(parse_schema(json.dumps(record(field("x", kind, default=given)))))
+
+
 def test_a_default_that_is_no_value() -> None:
     wrote, reads = parse_schema(json.dumps(record())), parse_schema(json.dumps(record(field("a", "int", default="x"))))
     with pytest.raises(BadSpec, match="the default 'x', which is no int"):
