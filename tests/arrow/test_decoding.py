@@ -189,6 +189,10 @@ def test_values_over_the_bound_together_start_another_arrow_batch() -> None:
         found = list(decode(raw, topic="t", partition=0, bounds=ReadBounds(bytes_max=3500)))
         assert all(one.num_rows <= 4 for one in found)
         assert sum(one.num_rows for one in found) == 10
+    mixed = batch(0, b"x" * 3000, compression=CODECS["zstd"]) + b"".join(batch(at, b"x" * 1000) for at in range(1, 4))
+    found = list(decode(mixed, topic="t", partition=0, bounds=ReadBounds(bytes_max=3500)))
+    assert found[0].num_rows <= 2, "Python's way ends behind the batch that goes over the bound"
+    assert sum(one.num_rows for one in found) == 4
     with pytest.raises(ValueError, match="bytes_max"):
         list(decode(raw, topic="t", partition=0, bounds=ReadBounds(bytes_max=2**31 - 1)))
 

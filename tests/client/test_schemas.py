@@ -138,6 +138,53 @@ async def test_a_registry_that_is_away(bootstrap: str, registry: RegistryServer,
                 await consumer.poll(timeout_ms=20_000)
 
 
+FRAMED = b"\0\0\0\0\x01\x02"  # an Order whose id is 1, of the registry's first schema
+
+
+async def test_a_subject_that_nobody_has_registered(bootstrap: str, registry: RegistryServer) -> None:
+    """It is the reader's own: no record of the topic can be read, and none of them is at fault."""
+    settings = {"bootstrap.servers": bootstrap, "schema.registry.url": registry.url}
+    assert registry.add("schemas-reader-value", json.dumps(ORDER)) == 1
+    async with Producer(bootstrap_servers=bootstrap) as plain:
+        await plain.send_and_wait("schemas-reader", FRAMED)
+    async with Consumer(settings, auto_offset_reset="earliest", value_deserializer="avro:nobody-value") as consumer:
+        consumer.assign(await consumer.partitions_for("schemas-reader"))
+        async with asyncio.timeout(60):
+            with pytest.raises(SchemaUnavailable, match="Subject 'nobody-value' not found"):
+                await consumer.poll(timeout_ms=20_000)
+        registry.add("nobody-value", json.dumps(ORDER))
+        assert [record.value for record in await consumer.poll(timeout_ms=20_000)] == [{"id": 1}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema", "references", "said"),
+    [
+        ("AVRO", json.dumps({**ORDER, "fields": [{"name": "id", "type": "shop.Id"}]}), ["Id"], "to Id, .*nobody"),
+        ("PROTOBUF", 'syntax = "proto3"; import "id.proto"; message Order { int64 id = 1; }', ["id.proto"],
+         "refers to id.proto, .*nobody"),
+        ("JSON", "{}", [], "one of Json, not of"),
+    ],
+    ids=["avro", "protobuf", "another kind"],
+)  # fmt: skip
+async def test_a_schema_that_nobody_can_read_is_the_records_fault(
+    bootstrap: str, registry: RegistryServer, kind: str, schema: str, references: list[str], said: str
+) -> None:
+    """Its record is named, so that it can be passed over."""
+    topic = f"schemas-unread-{kind.lower()}"
+    refers = [{"name": one, "subject": "nobody", "version": 1} for one in references]
+    assert registry.add(f"{topic}-value", schema, kind, refers) == 1
+    async with Producer(bootstrap_servers=bootstrap) as plain:
+        await plain.send_and_wait(topic, FRAMED[:5] + b"\0\x08\x01" if kind == "PROTOBUF" else FRAMED)
+    settings = {"bootstrap.servers": bootstrap, "schema.registry.url": registry.url}
+    spec = "protobuf" if kind == "PROTOBUF" else "avro"
+    async with Consumer(settings, auto_offset_reset="earliest", value_deserializer=spec) as consumer:
+        consumer.assign(await consumer.partitions_for(topic))
+        async with asyncio.timeout(60):
+            for _ in range(2):
+                with pytest.raises(SerializationFailed, match=f"offset 0 cannot be deserialized: .*{said}"):
+                    await consumer.poll(timeout_ms=20_000)
+
+
 async def test_a_schema_that_must_be_there(bootstrap: str, registry: RegistryServer, order: str) -> None:
     settings = {"bootstrap.servers": bootstrap, "schema.registry.url": registry.url}
     async with Producer(settings, value_serializer=order, auto_register_schemas=False) as producer:

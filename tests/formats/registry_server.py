@@ -17,6 +17,8 @@ class RegistryServer:
         self.schemas: dict[int, dict[str, Any]] = {}
         #: Ids by version, from the first on.
         self.subjects: dict[str, list[int]] = {}
+        #: Paths of versions that were deleted softly: they are there for those who ask for them as such.
+        self.deleted: set[str] = set()
         self.asked: list[str] = []
         #: What the next questions are answered with, in place of an answer: a status and a body, or None: silence.
         self.faults: list[tuple[int, bytes] | None] = []
@@ -127,6 +129,8 @@ def registry_server() -> Iterator[RegistryServer]:
                 fault = (401, json.dumps(_error(401, "Unauthorized")).encode())
             status, body = fault
             if not status:
+                if path in registry.deleted and "deleted=true" not in split.query:
+                    path += "/deleted"
                 status, said = registry.answer(method, path, json.loads(raw) if raw else None)
                 if "format=serialized" in split.query and said.get("schemaType") == "PROTOBUF":
                     said["schema"] = _serialized(said["schema"])

@@ -128,6 +128,15 @@ def test_what_does_not_fit(kind: str, value: str) -> None:
     assert f"is no {kind.partition('<')[0]}" in faults[0]
 
 
+def test_half_a_surrogate_pair_in_a_maps_key_is_its_rows_fault() -> None:
+    texts = [b'{"m": {"\\ud800": 1}, "n": 1}', b'{"m": {"\\ud83d\\ude00": 1}, "n": 2}', b'{"m": {"a": 1}, "n": 3}']
+    column, errors = made("m MAP<STRING, INT>, n INT").decode(pa.array(texts))
+    assert column.to_pylist() == [{"m": None, "n": 1}, {"m": [("😀", 1)], "n": 2}, {"m": [("a", 1)], "n": 3}]
+    assert errors.to_pylist()[1:] == [None, None]
+    assert "is no MAP" in errors[0].as_py()
+    errors[0].as_py().encode()
+
+
 def test_hostile_texts_are_bad_records_and_nothing_worse() -> None:
     deep = 200_000
     texts = [b'{"items": ' + b"[" * deep, b'{"x":' * deep + b"1" + b"}" * deep, b'{"id": ' + b"9" * deep + b"}"]

@@ -165,3 +165,26 @@ def test_copies_have_the_records_of_their_sources_in_a_row(
         assert ready.target == following
         following = ready.target_end
     assert preparation.target == following == target + len(wanted)
+
+
+@pytest.mark.parametrize(
+    ("base", "first", "last"),
+    [
+        (2**63 - 1, 0, 1),
+        (0, -(2**63), 2**63 - 1),  # made anew they count from the first
+        (0, 2**63 - 1, -(2**63)),
+    ],
+)
+def test_times_that_no_batch_can_hold_are_a_damaged_batch(base: int, first: int, last: int) -> None:
+    """Made anew because of a gap. The error names the batch, where another would end the mirror's task."""
+    records = [encode_record(0, first, b"k", b"v", ()), encode_record(2, last, b"k", b"v", ())]
+    made = build_batch(b"".join(records), count=2, last_offset_delta=2, base_timestamp=base, max_timestamp=base)
+    with pytest.raises(CorruptBatch, match="offset 0"):
+        prepared(made)
+
+
+@pytest.mark.parametrize(("base", "last"), [(0, 2**63 - 1), (2**63 - 1, -(2**63))])
+def test_times_far_from_each_other_are_copied(base: int, last: int) -> None:
+    records = [encode_record(0, 0, b"k", b"v", ()), encode_record(2, last, b"k", b"v", ())]
+    made = build_batch(b"".join(records), count=2, last_offset_delta=2, base_timestamp=base, max_timestamp=base)
+    assert [one[0] for one in contents(prepared(made).batches[0].data)] == [base, base + last]

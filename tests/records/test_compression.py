@@ -168,6 +168,35 @@ def test_streams_one_behind_the_other_are_one_as_in_java(codec: int) -> None:
         decompress(codec, both, 10)
 
 
+@pytest.mark.parametrize("content", [b"", b"abc" * 3, bytes(range(256)) * 40], ids=["empty", "short", "long"])
+def test_gzip_reads_each_of_many_members_once(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands behind a member was copied for each: a megabyte of empty ones was gigabytes."""
+    given_bytes = 0
+    made = zlib.decompressobj
+
+    class Counted:
+        def __init__(self, wbits: int) -> None:
+            self._member = made(wbits)
+
+        def decompress(self, data: bytes, most: int) -> bytes:
+            nonlocal given_bytes
+            given_bytes += len(data)
+            return self._member.decompress(data, most)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._member, name)
+
+    monkeypatch.setattr(zlib, "decompressobj", Counted)
+    member = zlib.compress(content, wbits=31)
+    count = 200_000 // len(member)
+    block = member * count
+    assert bytes(decompress(GZIP, block)) == content * count
+    assert given_bytes <= len(block) + 1100 * count + 3 * len(block)
+    for cut in (1, len(member) - 1):
+        with pytest.raises(CorruptBlock, match="ends in its middle"):
+            decompress(GZIP, block[:-cut])
+
+
 def test_snappy_without_a_frame() -> None:
     raw = bytes(cramjam.snappy.compress_raw(TEXT))
     assert bytes(decompress(SNAPPY, raw)) == TEXT

@@ -67,6 +67,18 @@ def test_it_is_what_the_scan_gives(first: int) -> None:
             assert with_records(again.header, payload, spans, None)[0] == filter_batch(again, rest), f"seed {seed}"
 
 
+@pytest.mark.parametrize("horizon", [None, NOW])
+@pytest.mark.parametrize("base", [2**63 - 1, -(2**63)])
+def test_times_beyond_64_bits_raise_nothing_but_their_own_error(base: int, horizon: int | None) -> None:
+    away = 1 if base > 0 else -1
+    columns = scan_batch(encode_batch([Record(n, NOW + n * away, b"k", b"v", ()) for n in range(3)], base_offset=0))
+    payload = bytes(columns.payload)
+    header = columns.header._replace(base_timestamp=base)
+    spans = find_spans(payload, 0, len(payload), b"\0\1\1")
+    with pytest.raises(CorruptBatch):
+        with_records(header, payload, spans, horizon)
+
+
 def test_damaged_records_raise_nothing_but_their_own_error() -> None:
     refused = 0
     for seed in range(600):

@@ -9,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.records.generated_records import batches
 
-from ottla.records.batch import HEADER_SIZE, parse_header
+from ottla.records.batch import ATTRIBUTES_AT, HEADER_SIZE, parse_header
 from ottla.records.builder import build_batch, encode_record
-from ottla.records.compression import CODECS
-from ottla.records.errors import DecompressionTooLarge, RecordError
+from ottla.records.compression import CODECS, compress
+from ottla.records.errors import CorruptBatch, DecompressionTooLarge, RecordError
 from ottla.records.record import Record, encode_batch
 from ottla.records.scan import scan_batch
 from ottla.records.walk import Seen, WalkAllowance, WalkTooLong, find_time, unpacked, walk_records
@@ -84,6 +84,19 @@ def test_an_allowance_ends_at_its_last_record_and_byte(codec: int) -> None:
     # Beyond what anybody takes: that is the batch's fault, and not the place's.
     with pytest.raises(DecompressionTooLarge):
         unpacked(raw, 0, bytes_max=size - 1, within=WalkAllowance(100, size))
+
+
+@pytest.mark.parametrize("codec", [name for name in CODECS if name not in ("none", "lz4")])
+def test_a_block_that_unfolds_to_nothing_goes_beyond_an_allowance(codec: str) -> None:
+    """All its streams are gone through, however little comes out."""
+    empty = compress(CODECS[codec], b"")
+    streams = empty * (1000 // len(empty))
+    raw = bytearray(build_batch(streams, count=1, last_offset_delta=0, base_timestamp=5, max_timestamp=5))
+    raw[ATTRIBUTES_AT + 1] = CODECS[codec]
+    with pytest.raises(WalkTooLong):
+        unpacked(bytes(raw), 0, within=WalkAllowance(10, len(streams) - 1), check_crcs=False)
+    with pytest.raises(CorruptBatch, match="in 0 bytes"):
+        unpacked(bytes(raw), 0, within=WalkAllowance(10, len(streams)), check_crcs=False)
 
 
 def test_headers_count_as_records() -> None:

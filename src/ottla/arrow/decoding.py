@@ -98,13 +98,13 @@ class Decoder(NamedTuple):
     def _unfolded(self, buf: Readable, places: list[Place]) -> list[bytes | None]:
         """The payloads of what is compressed; fewer than there are places where that is enough, or where one is bad."""
         payloads: list[bytes | None] = []
+        payload: bytes | None
         total = 0
         for pos, size, codec, count in places:
             if codec == NONE:
                 if size - HEADER_SIZE > DECOMPRESSED_BYTES_MAX:
                     return payloads
-                payloads.append(None)
-                total += size
+                payload, unfolded = None, size
             else:
                 try:
                     payload = bytes(decompress(codec, buf[pos + HEADER_SIZE : pos + size], DECOMPRESSED_BYTES_MAX))
@@ -112,10 +112,11 @@ class Decoder(NamedTuple):
                     return payloads  # the judge says what is wrong with it, when it is the first
                 if count * RECORD_BYTES_MIN > len(payload):
                     return payloads
-                total += len(payload)
-                if total > self.bounds.bytes_max and payloads:
-                    return payloads
-                payloads.append(payload)
+                unfolded = len(payload)
+            total += unfolded
+            if total > self.bounds.bytes_max and payloads:
+                return payloads
+            payloads.append(payload)
         return payloads
 
     def _in_one_pass(

@@ -298,6 +298,11 @@ def _map(kind: MapOf) -> Convert:
         if type(value) is not dict:
             faults.append(_misfit(kind, value))
             return None
+        try:
+            "".join(value).encode()
+        except UnicodeEncodeError:  # half a surrogate pair is no text
+            faults.append(_misfit(kind, value))
+            return None
         return {name: made(one, faults) for name, one in value.items()}
 
     return convert

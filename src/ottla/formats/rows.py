@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.arrow.library import pa
-from ottla.formats.errors import BadRecord, BadSpec, FormatError, SchemaNotFound
+from ottla.formats.errors import BadRecord, BadSpec, FormatError
 
 #: Fields of a column, with all that is in them. Types that use each other twice would make any number of them.
 FIELDS_MAX: Final = 10_000
@@ -41,7 +41,7 @@ def decoded(values: Any, read: Callable[[bytes], Any], arrow_type: Any) -> tuple
         if data is not None:
             try:
                 row = read(data)
-            except (BadRecord, SchemaNotFound) as bad:
+            except BadRecord as bad:
                 error = str(bad)
         rows.append(row)
         errors.append(error)

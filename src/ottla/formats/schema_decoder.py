@@ -24,7 +24,7 @@ class SchemaDecoder(Decoder, Generic[Schema]):
 
     @abstractmethod
     def _row_of(self, data: bytes) -> Any:
-        """A row as Arrow takes it, the rescue column's value in it; raises BadRecord and SchemaNotFound."""
+        """A row as Arrow takes it, the rescue column's value in it; raises BadRecord."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """With the schema of the column, so that all processes that unpickle it read alike."""

@@ -10,6 +10,7 @@ before the place that the copy goes on from, or where the source's broker has se
 
 from __future__ import annotations
 
+import struct
 from typing import Final, NamedTuple
 
 from ottla.mirror.pairs import Pair
@@ -120,14 +121,17 @@ class Preparation:
         if not wanted:
             return
         builder = BatchBuilder()
-        for _, timestamp, key, value, headers in wanted:
-            builder.append(timestamp, key, value, headers)
-        data = builder.build(
-            compression=header.compression,
-            producer_id=self._producer_id,
-            producer_epoch=PRODUCER_EPOCH,
-            base_sequence=sequence_at(self.target),
-        )
+        try:
+            for _, timestamp, key, value, headers in wanted:
+                builder.append(timestamp, key, value, headers)
+            data = builder.build(
+                compression=header.compression,
+                producer_id=self._producer_id,
+                producer_epoch=PRODUCER_EPOCH,
+                base_sequence=sequence_at(self.target),
+            )
+        except (ValueError, OverflowError, struct.error) as error:
+            raise CorruptBatch(f"the batch at offset {header.base_offset} cannot be made anew: {error}") from None
         self.pairs += _runs(wanted, self.target)
         self._add(data, len(wanted), wanted[-1].offset, header.next_offset)
 

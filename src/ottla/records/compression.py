@@ -49,6 +49,8 @@ UNFOLDS_MAX: Final = (1, 1032, 22, 255, 32768, 0, 0, 0)
 _STEP_BYTES: Final = 128 * 1024
 #: A zstd frame whose blocks cannot unfold to more is read in one step.
 _ONE_STEP_BYTES: Final = 1024 * 1024
+#: First step into each further member of a gzip block: what a step reads beyond its member is copied.
+_MEMBER_STEP_BYTES: Final = 1024
 _GZIP_WINDOW: Final = 31  # zlib's name for its largest window (15) inside a gzip header (16)
 #: liblz4 knows high-compression levels 3 to 12; its level 0 is the fast compressor.
 _LZ4_FAST: Final = 0
@@ -199,22 +201,26 @@ def _compress_zstd(data: Readable, level: int | None) -> bytes:
 
 def _decompress_gzip(data: Readable, max_size: int) -> bytes:
     parts: list[bytes] = []
-    budget = max_size
-    rest: Readable = data
+    budget, pos, end = max_size, 0, len(data)
+    #: Most blocks are one member.
+    step = end
     try:
         while True:  # a gzip stream may consist of several members, as Java's reader accepts
             member = zlib.decompressobj(_GZIP_WINDOW)
-            # One byte beyond the bound tells a block that fits from one that goes on.
-            part = member.decompress(rest, budget + 1)
-            budget -= len(part)
-            if budget < 0:
-                raise _too_large(max_size)
-            parts.append(part)
-            if not member.eof:
-                raise CorruptBlock("a gzip block ends in its middle")
-            rest = member.unused_data
-            if not rest:
+            while not member.eof:
+                if pos >= end:
+                    raise CorruptBlock("a gzip block ends in its middle")
+                # One byte beyond the bound tells a block that fits from one that goes on.
+                part = member.decompress(data[pos : pos + step], budget + 1)
+                budget -= len(part)
+                if budget < 0:
+                    raise _too_large(max_size)
+                parts.append(part)
+                pos, step = min(pos + step, end), step * 2
+            pos -= len(member.unused_data)
+            if pos == end:
                 return parts[0] if len(parts) == 1 else b"".join(parts)
+            step = _MEMBER_STEP_BYTES
     except zlib.error as error:
         raise CorruptBlock(f"gzip: {error}") from error
 

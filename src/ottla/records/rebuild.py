@@ -6,6 +6,7 @@ that stay, and they are few: it reads their times and nothing of the others.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Final
 
@@ -46,7 +47,7 @@ def with_records(
             base_sequence=header.base_sequence,
             leader_epoch=header.leader_epoch,
         )
-    except (IndexError, ValueError):
+    except (IndexError, ValueError, OverflowError, struct.error):
         raise CorruptBatch("a time or a length of a record is not sound") from None
     return batch, latest
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ottla.records import varint
-from ottla.records.batch import INT32_MAX, BatchHeader, Readable, parse_header
+from ottla.records.batch import HEADER_SIZE, INT32_MAX, BatchHeader, Readable, parse_header
 from ottla.records.compression import DECOMPRESSED_BYTES_MAX
 from ottla.records.errors import CorruptBatch, DecompressionTooLarge
 from ottla.records.record import batch_payload
@@ -47,10 +47,14 @@ def unpacked(
     within: WalkAllowance | None = None,
     check_crcs: bool = True,
 ) -> tuple[BatchHeader, bytes]:
-    """As `batch_payload`; raises WalkTooLong where that takes more than the allowance."""
+    """As `batch_payload`; raises WalkTooLong where that takes more than the allowance.
+
+    So does a batch that is longer than that before it is unfolded: a block of empty streams unfolds to nothing.
+    """
     if within is None:
         return batch_payload(buf, pos, bytes_max, check_crcs=check_crcs)
-    if parse_header(buf, pos).count > within.records:
+    header = parse_header(buf, pos)
+    if header.count > within.records or header.size - HEADER_SIZE > within.bytes:
         raise WalkTooLong
     try:
         return batch_payload(buf, pos, min(bytes_max, within.bytes), check_crcs=check_crcs)

@@ -308,3 +308,15 @@ def test_two_records_in_a_union() -> None:
     assert bytes_of({"tail": 2}) == b"\x02\x04"
     assert bytes_of({}) == b"\x00\x12"
     assert bytes_of(("Dog", {})) == b"\x02\x02"
+
+
+def test_a_datetime_is_no_date(tmp_path: Path) -> None:
+    """It is one to Python; its time of day would be lost."""
+    day = {"type": "int", "logicalType": "date"}
+    micros = {"type": "long", "logicalType": "timestamp-micros"}
+    when = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
+    spec = written(tmp_path, ["null", day, micros])
+    assert decoder(spec).decode_one(encoder(spec).encode_one(when)) == when
+    assert decoder(spec).decode_one(encoder(spec).encode_one(when.date())) == when.date()
+    with pytest.raises(BadValue, match="datetime '2026-01-02"):
+        encoder(written(tmp_path, day, "day")).encode_one(when)

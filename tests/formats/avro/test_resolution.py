@@ -63,6 +63,14 @@ ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
         (record(field("a", "int"), field("gone", {"type": "array", "items": "string"}), field("b", "int")),
          record(field("b", "long"), field("a", "int")), {"a": 1, "gone": ["x"], "b": 2}, {"b": 2, "a": 1}),
         (record(field("old", "int")), record(field("new", "int", aliases=["old"])), {"old": 1}, {"new": 1}),
+        (record(field("old", "int"), field("new", "int")), record(field("new", "int", aliases=["old"])),
+         {"old": 1, "new": 2}, {"new": 2}),
+        (record(field("new", "int"), field("old", "int")), record(field("new", "int", aliases=["old"])),
+         {"old": 1, "new": 2}, {"new": 2}),
+        (record(field("a", "int"), field("b", "int")), record(field("b", "int", aliases=["a"]), field("a", "int")),
+         {"a": 1, "b": 2}, {"a": 1, "b": 2}),
+        (record(field("a", "int"), field("b", "int")), record(field("x", "int", aliases=["a", "b"])),
+         {"a": 1, "b": 2}, {"x": 1}),
         (record(), WITH_DEFAULTS, {}, {"n": None, "l": [1], "b": b"\xff", "r": {"x": 7}}),
         (record(field("a", "int"), name="x.R"), record(field("a", "int"), name="y.Q"), {"a": 1}, {"a": 1}),
     ],
@@ -217,6 +225,39 @@ def test_unions_that_do_not_go_together_are_tried_once() -> None:
         reads = [record(field("x", reads), name=f"R{level}a"), record(field("x", below), name=f"R{level}b")]
     with pytest.raises(Unreadable, match="cannot be read as"):
         reader_of(parse_schema(json.dumps(writes)), parse_schema(json.dumps(reads)), Form.OBJECTS)
+
+
+def doubling_defaults(leaf: dict[str, Any], levels: int) -> Any:
+    found = record(leaf, name="T")
+    for level in range(levels):
+        found = record(field("a", found, default={}), field("b", name_in(found), default={}), name=f"T{level}")
+    return found
+
+
+@pytest.mark.parametrize("form", [Form.OBJECTS, Form.ARROW])
+def test_defaults_that_hold_each_other_twice(form: Form) -> None:
+    reads = parse_schema(
+        json.dumps(record(field("x", doubling_defaults(field("n", "long", default=1), 40), default={})))
+    )
+    with pytest.raises(BadSpec, match="a default that takes more than 100000 steps"):
+        reader_of(parse_schema(json.dumps(record())), reads, form)
+    with pytest.raises(BadSpec, match="a default that takes more than 100000 steps"):
+        writer_of(reads)
+    few = record(field("x", doubling_defaults(field("n", "long", default=1), 3), default={}))
+    leaves = json.dumps(read(record(), few, {})).count('"n": 1')
+    assert leaves == 8
+
+
+def test_unions_whose_branches_no_default_fits_are_tried_to_a_bound() -> None:
+    """Each level has two branches that fail at the bottom, and a default in which nothing is filled."""
+    kind: Any = "int"
+    given: Any = "x"
+    for level in range(30):
+        below = [one["name"] for one in kind] if isinstance(kind, list) else kind
+        kind = [record(field("x", kind), name=f"R{level}a"), record(field("x", below), name=f"R{level}b")]
+        given = {"x": given}
+    with pytest.raises(BadSpec, match="a default that takes more than 100000 steps"):
+        writer_of(parse_schema(json.dumps(record(field("x", kind, default=given)))))
 
 
 def test_a_default_that_is_no_value() -> None:

@@ -152,6 +152,45 @@ def test_files_that_import_others(registry: RegistryServer, tmp_path: Path) -> N
             decoder(written(tmp_path, text, "c.proto"))
 
 
+PRICED = """syntax = "proto3"; import "confluent/meta.proto"; import "confluent/type/decimal.proto";
+message Priced {
+    option (confluent.message_meta).doc = "priced";
+    confluent.type.Decimal price = 1 [(confluent.field_meta) = { params: [{ key: "precision", value: "8" }] }];
+}"""
+
+
+def test_what_confluents_registry_has_built_in(registry: RegistryServer, tmp_path: Path) -> None:
+    """Its clients know these files, so that no schema has a reference to them."""
+    value = {"price": {"value": b"\x01", "precision": 8, "scale": 2}}
+    spec = written(tmp_path, PRICED, "priced.proto")
+    raw = encoder(spec).encode_one(value)
+    assert decoder(spec).decode(pa.array([raw]))[0].to_pylist() == [value]
+    framed = encoder(spec, schema_registry_url=registry.url, topic="priced").encode_one(value)
+    ours = decoder("protobuf", schema_registry_url=registry.url, topic="priced")
+    assert ours.decode(pa.array([framed]))[0].to_pylist() == [value]
+
+
+def test_an_import_that_is_in_no_reference(registry: RegistryServer) -> None:
+    settings: dict[str, Any] = {"schema.registry.url": registry.url}
+    options = 'syntax = "proto3"; import "my/options.proto"; message A { int32 x = 1 [(my.secret) = true]; }'
+    registry.add("options", options, kind="PROTOBUF")
+    assert decoder("protobuf:options", **settings).decode(pa.array([b"\0\0\0\0\1\0\x08\x05"]))[0].to_pylist() == [
+        {"x": 5}
+    ]
+    # The other imports stay what they are.
+    registry.add("inner", 'syntax = "proto3"; message B { int32 x = 1; }', kind="PROTOBUF")
+    passes_on = 'syntax = "proto3"; import "my/options.proto"; import public "inner.proto";'
+    inner = [{"name": "inner.proto", "subject": "inner", "version": 1}]
+    registry.add("public", passes_on, kind="PROTOBUF", references=inner)
+    outer = [{"name": "public.proto", "subject": "public", "version": 1}]
+    registry.add("outer", 'syntax = "proto3"; import "public.proto"; message C { B b = 1; }', "PROTOBUF", outer)
+    assert str(decoder("protobuf:outer", **settings).arrow_type) == "struct<b: struct<x: int32>>"
+    typed = 'syntax = "proto3"; import "google/type/money.proto"; message A { google.type.Money x = 1; }'
+    registry.add("typed", typed, kind="PROTOBUF")
+    with pytest.raises(BadSpec, match=r"imports google/type/money\.proto, which is not there"):
+        _ = decoder("protobuf:typed", **settings).arrow_type
+
+
 def test_descriptor_sets(registry: RegistryServer, tmp_path: Path) -> None:
     file = parse_proto(ORDER, "order.proto")
     (tmp_path / "one.desc").write_bytes(FileDescriptorSet(file=[file]).SerializeToString())

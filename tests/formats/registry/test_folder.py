@@ -50,6 +50,24 @@ def test_register_and_find(tmp_path: Path) -> None:
         ours.register("x", WrittenSchema(kind=AVRO, text="1", references=(Reference(name="", subject="", version=1),)))
 
 
+def test_two_folders_put_together(tmp_path: Path) -> None:
+    """Each has counted its ids and versions by itself: as two branches of a repository have."""
+    for name, text in (
+        ("a/1.1.avsc", '"int"'),
+        ("b/1.1.avsc", '"long"'),
+        ("c/1.2.avsc", '"int"'),
+        ("d/1.2.avsc", ' "int"'),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "a" / "1.9.avsc").write_text('"string"')
+    ours = FolderRegistry(str(tmp_path))
+    with pytest.raises(RegistryError, match=r"schema id 1 is two schemas: .*a/1\.1\.avsc and .*b/1\.1\.avsc"):
+        ours.by_id(1)
+    assert ours.by_id(2).text == '"int"'
+    assert ours.latest("a").schema_id == 9
+
+
 def test_several_register_at_once(tmp_path: Path) -> None:
     """Each with a registry of its own, as processes have."""
     schemas = [WrittenSchema(kind=AVRO, text=f'{{"type": "fixed", "name": "f", "size": {n}}}') for n in range(8)]

@@ -200,6 +200,14 @@ def test_references_stand_behind_what_they_need(registry: RegistryServer) -> Non
     assert [name for name, _ in cached.behind(cached.by_id(schema_id))] == ["c", "b"]
 
 
+def test_a_reference_to_a_version_that_was_deleted_softly(registry: RegistryServer) -> None:
+    registry.add("b", '"B"')
+    schema_id = registry.add("a", '"A"', references=[{"name": "b", "subject": "b", "version": 1}])
+    registry.deleted.add("/subjects/b/versions/1")
+    cached = CachedRegistry(asking(registry))
+    assert [name for name, _ in cached.behind(cached.by_id(schema_id))] == ["b"]
+
+
 def test_references_in_a_circle(registry: RegistryServer) -> None:
     refers = [{"name": "n", "subject": "s", "version": 1}]
     for number in range(REFERENCE_DEPTH_MAX + 2):

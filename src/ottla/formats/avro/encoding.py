@@ -277,7 +277,8 @@ def _logical_writer(schema: AvroSchema) -> Write:
 def _number_of(logical: str) -> Callable[[Any], Any]:
     """From what Python has for a time to a number; others are left for the number's writer to refuse."""
     if logical == "date":
-        return lambda value: value.toordinal() - _FIRST_DAY if isinstance(value, date) else value
+        # A datetime is a date to Python, whose time of day would be lost without a word.
+        return lambda value: value.toordinal() - _FIRST_DAY if _is_day(value) else value
     what, _, unit = logical.rpartition("-")
     each_ns = _UNIT_NS[unit]
 
@@ -306,6 +307,10 @@ def _number_of(logical: str) -> Callable[[Any], Any]:
         return whole_units((value - (_LOCAL_EPOCH if local else _EPOCH)) // _MICROSECOND, value)
 
     return of_instant
+
+
+def _is_day(value: Any) -> bool:
+    return isinstance(value, date) and not isinstance(value, datetime)
 
 
 def _decimal_writer(schema: AvroSchema) -> Write:

@@ -56,6 +56,17 @@ def reader_of(writer: AvroSchema, reader: AvroSchema, form: Form) -> Read:
     return _Resolver(form).read(writer, reader)
 
 
+def fields_taken(writer: AvroSchema, reader: AvroSchema) -> dict[str, AvroField]:
+    """By the names of the writer's fields the reader's that they are; an alias counts where the name is not written."""
+    written = {one.name for one in writer.fields}
+    taken = {one.name: one for one in reader.fields if one.name in written}
+    for one in reader.fields:
+        alias = next((alias for alias in one.aliases if alias in written and alias not in taken), None)
+        if one.name not in written and alias is not None:
+            taken[alias] = one
+    return taken
+
+
 class _Resolver:
     def __init__(self, form: Form) -> None:
         self._form = form
@@ -168,12 +179,12 @@ class _Resolver:
 
     def _made_record(self, writer: AvroSchema, reader: AvroSchema) -> Read:
         wanted = {one.name: one for one in reader.fields}
-        aliases = {alias: one for one in reader.fields for alias in one.aliases}
+        taken = fields_taken(writer, reader)
         steps: list[tuple[str | None, Read]] = []
         unread = dict(wanted)
         for one in writer.fields:
-            target = wanted.get(one.name) or aliases.get(one.name)
-            if target is None or target.name not in unread:
+            target = taken.get(one.name)
+            if target is None:
                 steps.append((None, _Resolver(Form.RAW).read(one.schema, one.schema)))
                 continue
             del unread[target.name]

@@ -26,6 +26,16 @@ _MAIN: Final = "main.proto"
 #: What comes with the library, and is imported by everybody.
 _NAMES: Final = "any api descriptor duration empty field_mask source_context struct timestamp type wrappers"
 _WELL_KNOWN: Final = {f"google/protobuf/{name}.proto": f"google.protobuf.{name}_pb2" for name in _NAMES.split()}
+#: What Confluent's registry and its clients have beside that, so that no reference names it. meta.proto declares
+#: options, which say nothing of the wire.
+_CONFLUENTS: Final = {
+    "confluent/meta.proto": 'syntax = "proto3"; package confluent;',
+    "confluent/type/decimal.proto": """syntax = "proto3"; package confluent.type;
+        message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }""",
+    "confluent/type/variant.proto": """syntax = "proto3"; package confluent.type;
+        message Variant { bytes metadata = 1; bytes value = 2; }""",
+}
+_BUILT_IN: Final = {*_WELL_KNOWN, *_CONFLUENTS}
 
 
 class ProtobufSchema:
@@ -72,11 +82,11 @@ def read_file(path: str) -> WrittenSchema:
     if path.endswith(".proto"):
         text = text_of_file(path)
         parsed = parse_proto(text, os.path.basename(path))
-        if all(one in _WELL_KNOWN for one in parsed.dependency):
+        if all(one in _BUILT_IN for one in parsed.dependency):
             return WrittenSchema(kind=PROTOBUF, text=text)
         return _as_set(_with_imports(parsed, os.path.dirname(path)))
     files = _set_of(bytes_of_file(path), path)
-    own = [one for one in files if one.name not in _WELL_KNOWN]
+    own = [one for one in files if one.name not in _BUILT_IN]
     if not own:
         raise BadSpec(f"the descriptor set {path} has no file of its own")
     if len(own) == 1:
@@ -152,7 +162,7 @@ def _with_imports(main: FileDescriptorProto, folder: str) -> list[FileDescriptor
 
     def collect(one: FileDescriptorProto, within: tuple[str, ...]) -> None:
         for name in one.dependency:
-            if name in _WELL_KNOWN or name in found:
+            if name in _BUILT_IN or name in found:
                 continue
             if name in within or len(found) >= FILES_MAX:
                 raise BadSpec(f"the Protobuf schema imports {name} in a circle, or more than {FILES_MAX} files")
@@ -170,6 +180,7 @@ def _pool(files: list[FileDescriptorProto]) -> DescriptorPool:
     """A pool of these alone: another schema may have other messages of the same names."""
     pool = DescriptorPool()
     known: set[str] = set()
+    given = {file.name for file in files}
 
     def add_well_known(name: str) -> None:
         if name in known:
@@ -184,10 +195,31 @@ def _pool(files: list[FileDescriptorProto]) -> DescriptorPool:
         for name in file.dependency:
             if name in _WELL_KNOWN:
                 add_well_known(name)
+            elif name in _CONFLUENTS and name not in given | known:
+                known.add(name)
+                pool.AddSerializedFile(parse_proto(_CONFLUENTS[name], name).SerializeToString())
         if file.name not in known:
             known.add(file.name)
-            pool.AddSerializedFile(file.SerializeToString())
+            _add(pool, file, [name for name in file.dependency if name not in given | _BUILT_IN])
     return pool
+
+
+def _add(pool: DescriptorPool, file: FileDescriptorProto, missing: list[str]) -> None:
+    """A file that declares options only is not missed; of any other the types are."""
+    whole: Any = file
+    if missing:
+        whole = FileDescriptorProto()
+        whole.CopyFrom(file)
+        del whole.dependency[:], whole.public_dependency[:], whole.weak_dependency[:]
+        public = {file.dependency[index] for index in file.public_dependency}
+        whole.dependency.extend(name for name in file.dependency if name not in missing)
+        whole.public_dependency.extend(index for index, name in enumerate(whole.dependency) if name in public)
+    try:
+        pool.AddSerializedFile(whole.SerializeToString())
+    except TypeError as error:
+        if not missing:
+            raise
+        raise BadSpec(f"the Protobuf schema imports {', '.join(missing)}, which is not there: {error}") from None
 
 
 def _paths(messages: Iterable[Any], above: tuple[int, ...], prefix: str = "") -> Any:

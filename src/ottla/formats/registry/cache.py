@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
-from ottla.formats.errors import RegistryError, SchemaNotFound
+from ottla.formats.errors import BadSpec, RegistryError, SchemaNotFound
 from ottla.formats.registry.interface import RegisteredSchema, SchemaRegistry, WrittenSchema
 
 #: Schemas that are kept, the last used; a job that meets more asks again. Confluent's clients keep as many a subject.
@@ -112,7 +112,10 @@ class CachedRegistry(SchemaRegistry):
         return self._inner.compatible(subject, schema)
 
     def behind(self, schema: WrittenSchema) -> list[tuple[str, WrittenSchema]]:
-        """The schemas that it refers to, by their names, each behind those that it needs itself."""
+        """The schemas that it refers to, by their names, each behind those that it needs itself.
+
+        One that is not there makes it no schema: BadSpec, since SchemaNotFound is said of what was asked for.
+        """
         found: dict[str, WrittenSchema] = {}
 
         def collect(one: WrittenSchema, depth: int) -> None:
@@ -124,7 +127,10 @@ class CachedRegistry(SchemaRegistry):
                         f"{self.place}: a schema refers to more than {REFERENCES_MAX} others, "
                         f"or {REFERENCE_DEPTH_MAX} deep"
                     )
-                other = self.version(reference.subject, reference.version).schema
+                try:
+                    other = self.version(reference.subject, reference.version).schema
+                except SchemaNotFound as error:
+                    raise BadSpec(f"the schema refers to {reference.name}, which is not there: {error}") from error
                 collect(other, depth + 1)
                 found[reference.name] = other
 

@@ -52,9 +52,15 @@ class FolderRegistry(SchemaRegistry):
         self.place = folder
 
     def by_id(self, schema_id: int) -> WrittenSchema:
+        found: _SchemaFile | None = None
         for one in self._files():
-            if one.schema_id == schema_id:
-                return one.read()
+            if one.schema_id != schema_id:
+                continue
+            if found is not None and not _equal(found.read(), one.read()):
+                raise RegistryError(f"{self.place}: schema id {schema_id} is two schemas: {found.path} and {one.path}")
+            found = found or one
+        if found is not None:
+            return found.read()
         raise SchemaNotFound(f"{self.place}: there is no schema with id {schema_id} (no <version>.{schema_id}.avsc)")
 
     def latest(self, subject: str) -> RegisteredSchema:
@@ -116,7 +122,7 @@ class FolderRegistry(SchemaRegistry):
 
     def _subject(self, subject: str) -> list[_SchemaFile]:
         folder = os.path.join(self._folder, _folder_name(subject))
-        return sorted(self._in_folder(subject, folder), key=lambda one: one.version)
+        return sorted(self._in_folder(subject, folder), key=lambda one: (one.version, one.schema_id))
 
     def _files(self) -> Iterator[_SchemaFile]:
         with self._named("read", self._folder):
@@ -172,19 +178,19 @@ class _SchemaFile:
         self.version = version
         self.schema_id = schema_id
         self._kind = kind
-        self._path = path
+        self.path = path
 
     def read(self) -> WrittenSchema:
         try:
-            with open(self._path, "rb") as file:
+            with open(self.path, "rb") as file:
                 raw = file.read(SCHEMA_BYTES_MAX + 1)
             text = raw.decode()
         except OSError as error:
-            raise RegistryUnreachable(f"the schema file cannot be read: {self._path}: {error.strerror}") from error
+            raise RegistryUnreachable(f"the schema file cannot be read: {self.path}: {error.strerror}") from error
         except UnicodeDecodeError:
-            raise RegistryError(f"{self._path} is no text in UTF-8") from None
+            raise RegistryError(f"{self.path} is no text in UTF-8") from None
         if len(raw) > SCHEMA_BYTES_MAX:
-            raise RegistryError(f"{self._path} is over {SCHEMA_BYTES_MAX} bytes")
+            raise RegistryError(f"{self.path} is over {SCHEMA_BYTES_MAX} bytes")
         return WrittenSchema(kind=self._kind, text=text)
 
     def registered(self) -> RegisteredSchema:

@@ -76,7 +76,8 @@ class HttpRegistry(SchemaRegistry):
         return self._version(subject, "latest")
 
     def version(self, subject: str, version: int) -> RegisteredSchema:
-        return self._version(subject, str(version))
+        # A version that was deleted softly can be referred to still: Confluent's clients ask for it like this too.
+        return self._version(subject, f"{version}?deleted=true")
 
     def _version(self, subject: str, version: str) -> RegisteredSchema:
         answer = self._asked("GET", f"/subjects/{quote(subject, safe='')}/versions/{version}")
