@@ -196,6 +196,23 @@ def test_no_thread_is_left_behind(bootstrap: str, topic: str) -> None:
     assert {thread.name for thread in threading.enumerate()} == before
 
 
+def test_an_interrupt_while_a_record_is_handed_over_stops_no_later_one(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    delivered = threading.Event()
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        producer.partitions_for(topic)
+        with monkeypatch.context() as context:
+            context.setattr(producer._thread.loop, "call_soon_threadsafe", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                producer.send(topic, b"x")
+        producer.send(topic, b"y", on_delivery=lambda _: delivered.set())
+        assert delivered.wait(10)
+
+
 OUTLIVES_THE_MAIN_THREAD = """
 import sys, threading
 

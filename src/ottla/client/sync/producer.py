@@ -181,8 +181,12 @@ class Producer:
             self._bytes += delivery.size
         self._handed.append(delivery)
         if not self._told:
-            self._told = True
-            self._thread.loop.call_soon_threadsafe(self._take)
+            try:
+                self._told = True
+                self._thread.loop.call_soon_threadsafe(self._take)
+            except BaseException:  # Ctrl-C: the next one wakes the loop
+                self._told = False
+                raise
         if self._ended:  # since it was asked above: nobody else looks there any more
             self._refuse_all()
         return delivery
