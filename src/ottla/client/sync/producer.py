@@ -476,15 +476,17 @@ class Producer:
         await asyncio.wait([self._ending])
 
     async def _end(self, timeout_ms: int | None) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout_ms is None else loop.time() + timeout_ms / 1000
         try:
-            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+            async with asyncio.timeout_at(deadline):
                 await self.handed_over()
         except TimeoutError:
             pass
         except asyncio.CancelledError:  # by `_close_now`
             await self._inner.close(0)
             raise
-        await self._inner.close(timeout_ms)
+        await self._inner.close(None if deadline is None else max(0, int((deadline - loop.time()) * 1000)))
         self._refuse_all()
 
 
