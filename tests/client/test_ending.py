@@ -35,6 +35,23 @@ def test_the_synchronous_face_checks_it_too(bootstrap: str, topic: str, given: A
         producer.send_and_wait(topic, b"x")
 
 
+def test_a_close_has_its_time_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was waited for records that are in no batch is not waited a second time for those that are."""
+    producer = Producer(bootstrap_servers=UNREACHED)
+    left: list[int | None] = []
+    close = producer._inner.close
+
+    async def closed(timeout_ms: int | None = None) -> None:
+        left.append(timeout_ms)
+        await close(timeout_ms)
+
+    monkeypatch.setattr(producer._inner, "close", closed)
+    delivery = producer.send("unreached", b"x")
+    producer.close(100)
+    assert left == [0]
+    assert isinstance(delivery.exception(), KafkaError)
+
+
 @pytest.mark.parametrize("where", ["before it is in a batch", "before it is acknowledged"])
 def test_an_interrupted_close_ends_what_is_under_way(
     bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch, where: str

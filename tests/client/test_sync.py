@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections import deque
 
@@ -192,3 +194,42 @@ def test_no_thread_is_left_behind(bootstrap: str, topic: str) -> None:
         consumer.assign([TopicPartition(topic, 0)])
         assert "ottla-producer" in {thread.name for thread in threading.enumerate()}
     assert {thread.name for thread in threading.enumerate()} == before
+
+
+def test_an_interrupt_while_a_record_is_handed_over_stops_no_later_one(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    delivered = threading.Event()
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        producer.partitions_for(topic)
+        with monkeypatch.context() as context:
+            context.setattr(producer._thread.loop, "call_soon_threadsafe", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                producer.send(topic, b"x")
+        producer.send(topic, b"y", on_delivery=lambda _: delivered.set())
+        assert delivered.wait(10)
+
+
+OUTLIVES_THE_MAIN_THREAD = """
+import sys, threading
+
+from ottla.client.sync import Producer
+
+def work():
+    threading.main_thread().join()
+    with Producer(bootstrap_servers=sys.argv[1]) as producer:
+        print(producer.send_and_wait(sys.argv[2], b"late", timeout=30).offset)
+
+threading.Thread(target=work).start()
+"""
+
+
+def test_a_client_is_made_when_the_main_thread_has_ended(bootstrap: str, topic: str) -> None:
+    """A name is looked up then, which Python's own threads for such work refuse."""
+    address = bootstrap.replace("127.0.0.1", "localhost")
+    command = [sys.executable, "-c", OUTLIVES_THE_MAIN_THREAD, address, topic]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("0\n", 0), done.stderr

@@ -150,6 +150,7 @@ def test_a_gauge_that_fails_costs_only_itself() -> None:
     registry.gauge("whole", "W.", lambda: 1)
     assert "whole 1\n" in registry.render()
     assert "\nbroken " not in registry.render()
+    assert f"{CUT} 1\n" in registry.render(), "and does not look whole"
 
 
 def test_a_gauge_that_fails_in_its_middle_shows_what_it_had() -> None:
@@ -160,6 +161,7 @@ def test_a_gauge_that_fails_in_its_middle_shows_what_it_had() -> None:
     registry = Registry()
     registry.gauges("broken", "B.", ("n",), failing)
     assert samples(registry) == ['broken{n="a"} 1']
+    assert f"{CUT} 1\n" in registry.render()
 
 
 def test_labels_come_once() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.results import ConfigChange, ConfigOperation, ConfigResource, ConfigSource
+from ottla.client.errors import RequestTimedOut
+from ottla.mirror.partition import PartitionCopy
 from ottla.model import TopicPartition
 from tests.mirror.flows import Clusters, create, is_there, limits, mirror, mirroring, produce, records_of, until
 
@@ -125,3 +129,51 @@ async def test_a_topic_that_was_made_again_is_copied_from_its_beginning_when_its
     await produce(clusters.source, "made-again", [b"new"] * 4)
     assert (await mirror(clusters, **latest)).stopped == []
     assert await limits(clusters.target, "A.made-again") == (0, 4)
+
+
+async def test_a_copy_that_is_deleted_while_the_mirror_runs_is_made_again(
+    clusters: Clusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it takes a while until the new one can be placed: until then there is nothing to record of it."""
+    await create(clusters.source, "deleted-while")
+    await produce(clusters.source, "deleted-while", [b"x"] * 3)
+    tp, fails = TopicPartition("deleted-while", 0), [False]
+    limits_of_target = PartitionCopy._limits_of_target
+
+    async def perhaps(copy: PartitionCopy) -> tuple[int, int]:
+        if fails[0]:
+            raise RequestTimedOut("the target says nothing")
+        return await limits_of_target(copy)
+
+    monkeypatch.setattr(PartitionCopy, "_limits_of_target", perhaps)
+    async with mirroring(clusters, topics="deleted-while") as flow:
+        await until(lambda: tp in flow.copies and flow.copies[tp].copied == 3, "copied")
+        fails[0] = True
+        async with Admin(bootstrap_servers=clusters.target) as admin:
+            await admin.delete_topic("A.deleted-while")
+        await produce(clusters.source, "deleted-while", [b"x"] * 2)
+        await until(lambda: not flow.copies[tp].pairs, "the old pairs are thrown away")
+        await flow._note()
+        assert flow.copies[tp].copied < 0, "nothing is copied to the new topic yet"
+        fails[0] = False
+        await until(lambda: flow.copies[tp].copied == 5, "copied again")
+        await flow._note()
+    assert await limits(clusters.target, "A.deleted-while") == (0, 5)
+
+
+async def test_a_copy_that_cannot_record_how_far_it_came_keeps_no_other_from_it(
+    clusters: Clusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await create(clusters.source, "noted", 2)
+    recorded: list[TopicPartition] = []
+
+    async def note_reached(copy: PartitionCopy) -> None:
+        recorded.append(copy.tp)
+        raise RequestTimedOut("the journal says nothing")
+
+    async with mirroring(clusters, topics="noted") as flow:
+        await until(lambda: len(flow.copies) == 2, "both are copied")
+        with monkeypatch.context() as context:
+            context.setattr(PartitionCopy, "note_reached", note_reached)
+            await flow._note()
+    assert sorted(recorded) == [TopicPartition("noted", 0), TopicPartition("noted", 1)]

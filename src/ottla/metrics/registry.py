@@ -238,7 +238,7 @@ class Registry:
 
 class _End(Enum):
     WHOLE = auto()
-    #: There are more series than are shown.
+    #: There are more series than are shown, or reading them has failed.
     CUT = auto()
 
 
@@ -253,10 +253,10 @@ def _taken(source: Lines, lines: list[str]) -> _End | None:
             line = next(source)
             if line is not None:
                 lines.append(line)
-    except _TooManySeries:
-        return _End.CUT
-    except Exception:  # StopIteration, mostly; and a call-back that fails must not cost the whole scrape
+    except StopIteration:
         return _End.WHOLE
+    except Exception:  # too many series; or a call-back that fails, which must not cost the whole scrape
+        return _End.CUT
     return None
 
 

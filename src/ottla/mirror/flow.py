@@ -249,7 +249,7 @@ class Flow:
 
     async def _note(self) -> None:
         for copy in list(self.copies.values()):
-            await copy.note_reached()
+            await self._tried(copy.note_reached)  # one that cannot be recorded keeps no other from it
         if self._topics and not self.reader.is_member:
             self._log.warning_limited("this process is no member of the group yet", group=self.group, interval_s=60.0)
         lags = self.lags()

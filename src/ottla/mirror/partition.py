@@ -109,7 +109,7 @@ class PartitionCopy:
         self._world = world
         self.pairs = OffsetPairs()
         self.source_id = self.target_id = bytes(ZERO_TOPIC_ID)
-        #: Below it the source is copied; -1 before the copy was placed.
+        #: Below it the source is copied; -1 before the copy was placed, and where it was deleted, before it is again.
         self.copied = -1
         #: Where the copy ends. Both by what is acknowledged.
         self.end = 0
@@ -235,7 +235,7 @@ class PartitionCopy:
             # Of another topic, or with its first pairs forgotten, it says nothing of where that was.
             known = not _differ(self.source_id, source.topic_id) and not self.pairs[0].target
             self._began_at = self.pairs[0].source if known else 0
-            self.pairs, self.end = OffsetPairs(), 0
+            self.pairs, self.end, self.copied = OffsetPairs(), 0, -1
         if len(self.pairs) and _differ(self.source_id, source.topic_id):
             raise LostRecords(
                 f"{self.tp} was deleted and made again since it was copied: delete {self.target.topic} on the target, "

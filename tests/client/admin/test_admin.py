@@ -166,6 +166,30 @@ async def test_a_brokers_configuration(bootstrap: str) -> None:
             await admin.describe_configs([ConfigResource.broker(4711)])
 
 
+async def test_a_broker_that_cannot_be_asked_hides_nothing_of_the_others(bootstrap: str, topic: str) -> None:
+    async with Admin(bootstrap_servers=bootstrap) as admin:
+        node = (await admin.describe_cluster()).brokers[0].id
+        there, missing = ConfigResource.topic(topic), ConfigResource.broker(4711)
+        with pytest.raises(SomeFailed) as described:
+            await admin.describe_configs([missing, there])
+        assert (set(described.value.errors), set(described.value.results)) == ({missing}, {there})
+        change = [ConfigChange("retention.ms", "1234567")]
+        with pytest.raises(SomeFailed) as altered:
+            await admin.incremental_alter_configs({missing: change, there: change})
+        assert (set(altered.value.errors), set(altered.value.results)) == ({missing}, {there})
+        with pytest.raises(SomeFailed) as replaced:
+            await admin.alter_configs({missing: {}, there: {}})
+        assert (set(replaced.value.errors), set(replaced.value.results)) == ({missing}, {there})
+        with pytest.raises(SomeFailed) as found:
+            await admin.describe_log_dirs([4711, node])
+        assert (set(found.value.errors), set(found.value.results)) == ({4711}, {node})
+        (path,) = found.value.results[node]
+        tp = TopicPartition(topic, 0)
+        with pytest.raises(SomeFailed) as moved:
+            await admin.alter_replica_log_dirs({4711: {tp: path}, node: {tp: path}})
+        assert (set(moved.value.errors), set(moved.value.results)) == ({(4711, tp)}, {(node, tp)})
+
+
 async def test_offsets_and_deleted_records(bootstrap: str, topic: str) -> None:
     tp = TopicPartition(topic, 0)
     async with Producer(bootstrap_servers=bootstrap) as producer:

@@ -272,6 +272,29 @@ async def test_a_group_goes_on_where_its_offsets_are(world: World) -> None:
         assert (await crowd.tree.get(offset_path("goes-on", crowd.topic, 1)))[0] == b"10"
 
 
+async def test_a_place_that_only_a_reset_gave_is_committed(world: World) -> None:
+    """A quiet topic: what is written while the group is away is read by the next member."""
+    async with Crowd(world, world.topic(), "quiet", **{"auto.offset.reset": "largest"}) as crowd:
+        await crowd.write(2)
+        consumer = crowd.join("a")
+        await crowd.until_shared({"a": PARTITIONS})
+        reader = consumer._share.reader
+        assert reader is not None
+        for tp in consumer.assignment():
+            assert await reader.position(tp) == 2
+        await crowd.leave("a")
+        await crowd.write(1)
+        crowd.join("b")
+        await crowd.until_shared({"b": PARTITIONS})
+        await crowd.write(1)
+
+        async def is_read() -> bool:
+            return all(offsets and offsets[-1] == 3 for offsets in crowd.read.values())
+
+        await until_so(is_read)
+        assert crowd.read == {number: [2, 3] for number in range(PARTITIONS)}
+
+
 async def test_a_topic_that_grows_is_shared_anew(world: World) -> None:
     async with Crowd(world, "grows", "grows") as crowd:
         crowd.join("a")

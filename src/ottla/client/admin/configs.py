@@ -53,7 +53,11 @@ async def describe(
     results: dict[ConfigResource, dict[str, ConfigEntry]] = {}
     errors: dict[ConfigResource, KafkaError] = {}
     for node_id, group in _by_broker(resources).items():
-        answer = await cluster.retrying(lambda node_id=node_id, group=group: ask(node_id, group))  # type: ignore[misc]
+        try:
+            answer = await cluster.retrying(lambda node_id=node_id, group=group: ask(node_id, group))  # type: ignore[misc]
+        except KafkaError as error:  # what other brokers say, or have done, is not lost with it
+            errors |= dict.fromkeys(group, error)
+            continue
         for result in answer.results:
             resource = _resource(result.resource_type, result.resource_name)
             if result.error_code:
@@ -88,7 +92,11 @@ async def alter_incrementally(
     results: dict[ConfigResource, None] = {}
     errors: dict[ConfigResource, KafkaError] = {}
     for node_id, group in _by_broker(changes).items():
-        answer = await cluster.retrying(lambda node_id=node_id, group=group: ask(node_id, group))  # type: ignore[misc]
+        try:
+            answer = await cluster.retrying(lambda node_id=node_id, group=group: ask(node_id, group))  # type: ignore[misc]
+        except KafkaError as error:  # what other brokers say, or have done, is not lost with it
+            errors |= dict.fromkeys(group, error)
+            continue
         _sort_out(answer.responses, results, errors)
     settled(results, errors)
 
@@ -113,7 +121,11 @@ async def alter(
     results: dict[ConfigResource, None] = {}
     errors: dict[ConfigResource, KafkaError] = {}
     for node_id, group in _by_broker(configs).items():
-        answer = await cluster.retrying(lambda node_id=node_id, group=group: ask(node_id, group))  # type: ignore[misc]
+        try:
+            answer = await cluster.retrying(lambda node_id=node_id, group=group: ask(node_id, group))  # type: ignore[misc]
+        except KafkaError as error:  # what other brokers say, or have done, is not lost with it
+            errors |= dict.fromkeys(group, error)
+            continue
         _sort_out(answer.responses, results, errors)
     settled(results, errors)
 

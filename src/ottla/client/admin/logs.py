@@ -73,10 +73,14 @@ async def describe_log_dirs(
             raise error_of(answer.error_code, about=f"broker {broker}")
         return {one.log_dir: _directory(one) for one in answer.results}
 
-    return {
-        broker: await cluster.retrying(lambda broker=broker: ask(broker))  # type: ignore[misc]
-        for broker in brokers
-    }
+    results: dict[int, dict[str, LogDirDescription]] = {}
+    errors: dict[int, KafkaError] = {}
+    for broker in brokers:
+        try:
+            results[broker] = await cluster.retrying(lambda broker=broker: ask(broker))  # type: ignore[misc]
+        except KafkaError as error:  # what other brokers say is not lost with it
+            errors[broker] = error
+    return settled(results, errors)
 
 
 def _directory(answered: directories.DescribeLogDirsResult) -> LogDirDescription:
@@ -114,9 +118,13 @@ async def alter_replica_log_dirs(cluster: Cluster, moves: Mapping[int, Mapping[T
                 for path, group in by_path.items()
             ]
         )
-        answer = await cluster.retrying(
-            lambda broker=broker, request=request: cluster.ask(broker, request, moving.AlterReplicaLogDirsResponse)  # type: ignore[misc]
-        )
+        try:
+            answer = await cluster.retrying(
+                lambda broker=broker, request=request: cluster.ask(broker, request, moving.AlterReplicaLogDirsResponse)  # type: ignore[misc]
+            )
+        except KafkaError as error:
+            errors |= {(broker, tp): error for tp in wanted}
+            continue
         for topic in answer.results:
             for one in topic.partitions:
                 tp = TopicPartition(topic.topic_name, one.partition_index)

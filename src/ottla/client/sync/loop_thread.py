@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from ottla.client.arguments import checked_number
@@ -39,6 +39,7 @@ class LoopThread:
     def _run_loop(self) -> None:
         assert self._loop is not None
         asyncio.set_event_loop(self._loop)
+        self._loop.set_default_executor(_DaemonThreads())
         self._loop.run_forever()
 
     def run(self, work: Callable[[], Coroutine[Any, Any, Result]], timeout: float | None = None) -> Result:
@@ -87,6 +88,30 @@ class LoopThread:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+class _DaemonThreads(ThreadPoolExecutor):
+    """A thread for each piece of work: a name that is looked up, or a schema that is fetched.
+
+    Python's own pools refuse work once the main thread has ended, though threads of the program still use the client,
+    and they hold up the program's end. A client looks up two names a broker at once, and fetches one schema.
+    """
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+
+        def work() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                result = fn(*args, **kwargs)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        threading.Thread(target=work, name="ottla-client-work", daemon=True).start()
+        return future
 
 
 def _seconds(timeout: Any) -> float | None:

@@ -181,8 +181,12 @@ class Producer:
             self._bytes += delivery.size
         self._handed.append(delivery)
         if not self._told:
-            self._told = True
-            self._thread.loop.call_soon_threadsafe(self._take)
+            try:
+                self._told = True
+                self._thread.loop.call_soon_threadsafe(self._take)
+            except BaseException:  # Ctrl-C: the next one wakes the loop
+                self._told = False
+                raise
         if self._ended:  # since it was asked above: nobody else looks there any more
             self._refuse_all()
         return delivery
@@ -472,15 +476,17 @@ class Producer:
         await asyncio.wait([self._ending])
 
     async def _end(self, timeout_ms: int | None) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout_ms is None else loop.time() + timeout_ms / 1000
         try:
-            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+            async with asyncio.timeout_at(deadline):
                 await self.handed_over()
         except TimeoutError:
             pass
         except asyncio.CancelledError:  # by `_close_now`
             await self._inner.close(0)
             raise
-        await self._inner.close(timeout_ms)
+        await self._inner.close(None if deadline is None else max(0, int((deadline - loop.time()) * 1000)))
         self._refuse_all()
 
 

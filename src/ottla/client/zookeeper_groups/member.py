@@ -92,7 +92,7 @@ class ZookeeperMember:
             return
         try:
             if commit:
-                await self._offsets.write(tree, self._committable())
+                await self._offsets.write(tree, await self._committable())
         except CoordinationError as fault:
             _log.warning("the last offsets were not committed", group=self._group, fault=str(fault))
         finally:
@@ -121,13 +121,13 @@ class ZookeeperMember:
             if tree is None:
                 raise CommitFailed("there is no session with ZooKeeper: the partitions may be another member's by now")
             try:
-                await self._offsets.write(tree, self._committable())
+                await self._offsets.write(tree, await self._committable())
             except CoordinationError as fault:
                 raise CommitFailed(f"ZooKeeper did not take the offsets: {fault}") from fault
 
-    def _committable(self) -> dict[TopicPartition, int]:
+    async def _committable(self) -> dict[TopicPartition, int]:
         """Of partitions that are claimed: the others' owners write by themselves."""
-        return {tp: offset for tp, offset in self._share.done().items() if tp in self._claims.owned}
+        return {tp: offset for tp, offset in (await self._share.done()).items() if tp in self._claims.owned}
 
     async def _commit_always(self) -> None:
         while True:
@@ -229,7 +229,7 @@ class ZookeeperMember:
         """Takes this member's share as the tree is now; False where something of it is another's still."""
         self._share.hold()
         if self._settings.auto_commit_enable:
-            await self._offsets.write(tree, self._committable())
+            await self._offsets.write(tree, await self._committable())
         await self._claims.release(tree)
         bootstrap = await self._brokers(tree)
         if not bootstrap:

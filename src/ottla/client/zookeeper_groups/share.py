@@ -3,6 +3,9 @@
     done <= given = behind the last record that was given out
 
 What was given out counts as done when the application comes for more: only then it may be committed.
+
+A place that only `auto.offset.reset` gave counts as done as well, as in Kafka 0.8: what is written behind it while the
+group is away is for the next owner, who would otherwise begin behind that.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from ottla.client.consuming.consumer import Consumer
-from ottla.client.errors import GroupRebalanceFailed
+from ottla.client.errors import GroupRebalanceFailed, KafkaError
 from ottla.client.records import ConsumerRecord
 from ottla.client.wire.world import ClientPorts
 from ottla.client.zookeeper_groups.settings import ZookeeperConsumerSettings
@@ -30,6 +33,10 @@ class Share:
         self._ready: list[ConsumerRecord] = []
         self._given: dict[TopicPartition, int] = {}
         self._done: dict[TopicPartition, int] = {}
+        #: Partitions for which the tree had no offset when the share began.
+        self._unplaced: set[TopicPartition] = set()
+        #: Where their reading began, as far as that is known: not above the first record that was read.
+        self._begun: dict[TopicPartition, int] = {}
         #: To be raised by the next poll.
         self.fault: GroupRebalanceFailed | None = None
         #: Set by whatever a poll that waits has to hear of.
@@ -57,6 +64,8 @@ class Share:
         self._ready = [one for one in self._ready if TopicPartition(one.topic, one.partition) in kept]
         self._given = {tp: offset for tp, offset in self._given.items() if tp in kept}
         self._done = {tp: offset for tp, offset in self._done.items() if tp in kept}
+        self._unplaced = {tp for tp, offset in positions.items() if offset is None}
+        self._begun = {tp: offset for tp, offset in self._begun.items() if tp in kept}
         self.is_settled = True
         self.news.set()
 
@@ -66,6 +75,8 @@ class Share:
         self._ready.clear()
         self._given.clear()
         self._done.clear()
+        self._unplaced.clear()
+        self._begun.clear()
         if self.reader is not None:
             self.reader.assign([])
         self.news.set()
@@ -74,9 +85,17 @@ class Share:
         self.fault = fault
         self.news.set()
 
-    def done(self) -> dict[TopicPartition, int]:
+    async def done(self) -> dict[TopicPartition, int]:
         """What may be committed."""
-        return dict(self._done)
+        for tp in self._unplaced - set(self._begun):
+            assert self.reader is not None  # since the share began
+            try:
+                place = await self.reader.position(tp, timeout_ms=0)
+            except KafkaError:
+                continue  # not looked up yet
+            if tp in self._unplaced:
+                self._begun.setdefault(tp, place)
+        return {**{tp: place for tp, place in self._begun.items() if tp in self._unplaced}, **self._done}
 
     # What the application does.
 
@@ -89,7 +108,10 @@ class Share:
 
     async def read(self, reader: Consumer, max_records: int | None, timeout_ms: int | None) -> None:
         """Until something lies ready, or the time is up."""
-        self._ready += await reader.poll(max_records=max_records, timeout_ms=timeout_ms)
+        records = await reader.poll(max_records=max_records, timeout_ms=timeout_ms)
+        for record in records:
+            self._begun.setdefault(TopicPartition(record.topic, record.partition), record.offset)
+        self._ready += records
 
     def take(self, max_records: int | None) -> list[ConsumerRecord]:
         """What lies ready."""
