@@ -220,6 +220,15 @@ def test_trim_takes_kafkas_file(ottla: Command, ottla_broker: InProcessBroker, t
     assert ottla("topic", "trim", "--offset-json-file", str(file) + "x").code == faults.NOT_FOUND
 
 
+def test_a_file_for_trim_stands_alone(in_process: Command, tmp_path: Path) -> None:
+    """A choice beside it that were passed over would cost the records of what was not chosen."""
+    file = tmp_path / "offsets.json"
+    file.write_text(json.dumps({"partitions": [{"topic": "t", "partition": one, "offset": -1} for one in range(3)]}))
+    for more in (["--partition", "0"], ["--before", "1"], ["t"], ["--topic", "t"]):
+        ran = in_process("topic", "trim", "--offset-json-file", str(file), *more, "--yes", "-b", "127.0.0.1:1")
+        assert (ran.code, ran.out, "--offset-json-file says it all" in ran.err) == (faults.USAGE, "", True), ran
+
+
 # Settings
 
 
