@@ -347,7 +347,7 @@ def _headers(texts: list[str]) -> list[tuple[str, bytes]]:
             raise UsageFault(f"--header: '{text}' is not NAME=VALUE")
         if not is_text(name):
             raise UsageFault(f"--header: the name '{name}' is no UTF-8 text")
-        found.append((name.strip(), value.strip().encode("utf-8", "surrogateescape")))
+        found.append((name.strip(), value.encode("utf-8", "surrogateescape")))
     return found
 
 
