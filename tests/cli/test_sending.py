@@ -44,7 +44,7 @@ class LateProducer:
 
     async def flush(self) -> None:
         while self._waiting:
-            self._waiting.pop(0)(Outcome(None if self._first else self.error))  # type: ignore[arg-type]
+            self._waiting.pop(0)(Outcome(None if self._first else self.error))
             self._first = False
 
     async def close(self, timeout_ms: int) -> None:
