@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
@@ -14,7 +15,7 @@ import pytest
 from ottla.cli import faults
 from ottla.cli.main import main
 from ottla.cli.pipeline import run
-from ottla.cli.pipeline.run import Progress
+from ottla.cli.pipeline.run import Progress, _range
 from ottla.pipeline.example import TEXT
 from ottla.pipeline.places import Places
 from ottla.pipeline.status import FlowStatus, write_status
@@ -65,6 +66,17 @@ def test_mistakes_on_the_command_line(
 ) -> None:
     assert main(["pipeline", "run", str(tmp_path / "shop.py"), *words]) == faults.USAGE
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("20261101", 1_793_491_200_000), ("1793491200", 1_793_491_200_000), ("2026-11-01", 1_793_491_200_000), ("7", 7)],
+)
+def test_times_of_a_backfill_are_those_of_other_verbs(text: str, ms: int) -> None:
+    """Dates without separators, and seconds, were milliseconds of 1970: the backfill took the wrong rows."""
+    span = _range(argparse.Namespace(mode="backfill", first="1", to=text))
+    assert span is not None
+    assert span.to_ms == ms
 
 
 def test_nobody_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

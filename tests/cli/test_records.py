@@ -193,6 +193,12 @@ def test_an_offset_that_is_yet_to_come_is_waited_for(ottla: Command, filled: str
         child.communicate()
 
 
+def test_an_offset_that_is_empty_is_none(in_process: Command) -> None:
+    for words in (["-o", ""], ["-o", "", "-e"], ["--offset="]):
+        ran = in_process("consume", "t", *words, "-b", "127.0.0.1:1")
+        assert (ran.code, ran.out) == (faults.USAGE, ""), ran
+
+
 def test_it_goes_on_for_ever_until_ctrl_c(ottla_broker: InProcessBroker, topic: str) -> None:
     command = [sys.executable, "-m", "ottla", "consume", topic, "--bootstrap-server", ottla_broker.bootstrap]
     child = subprocess.Popen(

@@ -122,6 +122,8 @@ def test_a_move_that_is_under_way_is_shown_and_called_off(three: Cluster, in_pro
     (move,) = json.loads(ottla("reassign", "status", "-o", "json"))
     assert (move["topic"], sorted(move["replicas"])) == ("moving", sorted((here, there)))
     assert (move["adding"], move["removing"]) == ([there], [here])
+    # A plan takes what is on its way for being there: it has one copy, not two.
+    assert json.loads(ottla("reassign", "plan", "moving", "--broker-list", str(there)))["partitions"] == []
     shown = ottla("reassign", "status", "--file", str(path)).splitlines()[1].split()
     assert shown == ["moving", "0", f"{there},{here}", str(there), str(here)]
     # Without --yes it is only shown what would be called off.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import yaml
 from confluent_kafka import Producer
 
 from ottla.cli import faults
+from ottla.cli.topic.delete import _planned
 from ottla.client import Admin
+from ottla.client.admin.results import PartitionDescription, TopicDescription
 from ottla.testing import InProcessBroker
 from tests.cli.conftest import Command
 
@@ -74,6 +77,37 @@ def test_what_went_is_said_where_another_stayed(ottla: Command, topic: str, monk
     assert ran.code != 0
     assert f"1 of 2 failed: {topic}: there is no such topic" in ran.err
     assert ran.lines[-1] == f"deleted {topic}-2"
+
+
+def test_what_grew_is_said_where_another_was_refused(
+    ottla: Command, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ottla("topic", "create", f"{topic}-2").code == 0
+    create = Admin.create_partitions
+
+    async def late(admin: Admin, counts: dict[str, int], *, validate_only: bool) -> None:
+        await create(admin, {topic: counts[topic]})  # somebody else was faster
+        await create(admin, counts, validate_only=validate_only)
+
+    monkeypatch.setattr(Admin, "create_partitions", late)
+    ran = ottla("topic", "add-partitions", topic, f"{topic}-2", "--num", "1")
+    assert (ran.code, f"1 of 2 failed: {topic}: " in ran.err) == (faults.FAILED, True), ran
+    assert ran.out == f"{topic}-2 now has 2 partitions\n"
+
+
+def test_how_much_goes_is_unknown_where_a_partition_is_not_led() -> None:
+    lost = PartitionDescription(
+        partition=0, leader=None, leader_epoch=0, replicas=(7,), isr=(7,), offline_replicas=(7,)
+    )
+
+    class Known:
+        cluster = None
+
+        async def describe_topic(self, name: str) -> TopicDescription:
+            return TopicDescription(name=name, topic_id=bytes(16), internal=False, partitions=(lost,))
+
+    row = asyncio.run(_planned(Known(), "t"))  # type: ignore[arg-type]
+    assert row == {"topic": "t", "partitions": 1, "offsets": None}
 
 
 def test_a_dry_run_creates_nothing(ottla: Command, ottla_broker: InProcessBroker) -> None:
@@ -218,6 +252,15 @@ def test_trim_takes_kafkas_file(ottla: Command, ottla_broker: InProcessBroker, t
     ran = ottla("topic", "trim", "--offset-json-file", str(file))
     assert (ran.code, ran.err) == (faults.USAGE, f"ottla: {file}: {topic}-0 stands there twice\n")
     assert ottla("topic", "trim", "--offset-json-file", str(file) + "x").code == faults.NOT_FOUND
+
+
+def test_a_file_for_trim_stands_alone(in_process: Command, tmp_path: Path) -> None:
+    """A choice beside it that were passed over would cost the records of what was not chosen."""
+    file = tmp_path / "offsets.json"
+    file.write_text(json.dumps({"partitions": [{"topic": "t", "partition": one, "offset": -1} for one in range(3)]}))
+    for more in (["--partition", "0"], ["--before", "1"], ["t"], ["--topic", "t"]):
+        ran = in_process("topic", "trim", "--offset-json-file", str(file), *more, "--yes", "-b", "127.0.0.1:1")
+        assert (ran.code, ran.out, "--offset-json-file says it all" in ran.err) == (faults.USAGE, "", True), ran
 
 
 # Settings

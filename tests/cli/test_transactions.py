@@ -220,3 +220,9 @@ async def leave_one_hanging(bootstrap: str, topic: str) -> tuple[int, int]:
         producer = (await admin.fence_producers([topic]))[topic]
         await write_behind_the_end(admin, TopicPartition(topic, 0), producer, age_ms=20 * 60_000)
         return producer.producer_id, producer.epoch
+
+
+def test_epochs_belong_to_a_producer(in_process: Command) -> None:
+    for option in ("--producer-epoch", "--coordinator-epoch"):
+        ran = in_process("txn", "abort", "t", "-p", "0", "--start-offset", "1", option, "3", "-b", "127.0.0.1:1")
+        assert (ran.code, "belong to --producer-id" in ran.err) == (faults.USAGE, True), ran

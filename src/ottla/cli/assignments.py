@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ottla.cli.faults import UsageFault
 from ottla.cli.parser import is_text
 
-#: Its values are what stands between records' parts: any bytes.
+#: Its values are what stands between records' parts: any bytes, blanks and brackets among them.
 _ANY_BYTES = "--property"
 
 
@@ -32,6 +32,8 @@ def _assignment(option: str, text: str) -> tuple[str, str]:
         raise UsageFault(f"{option}: '{text}' is not NAME=VALUE")
     if option != _ANY_BYTES and not is_text(text):
         raise UsageFault(f"{option}: '{text}' is no UTF-8 text")
+    if option == _ANY_BYTES:
+        return name.strip(), value
     value = value.strip()
     if value.startswith("[") and value.endswith("]"):
         value = value[1:-1]

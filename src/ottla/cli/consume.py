@@ -121,7 +121,7 @@ def _place(options: argparse.Namespace) -> OffsetPoint:
         raise UsageFault("give --from-beginning or --offset")
     # Between the end and the end there is nothing.
     from_start = options.from_beginning or options.exit_at_end
-    return parse_place(options.offset or ("start" if from_start else "end"))
+    return parse_place(("start" if from_start else "end") if options.offset is None else options.offset)
 
 
 def _where(options: argparse.Namespace) -> Where | None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from typing import Any
+from typing import Any, Final
 
 Bytes = bytes | None
+#: What a record has that was sent without a time.
+NO_TIMESTAMP: Final = -1
 
 
 def text_or_base64(value: Bytes) -> Any:
@@ -79,7 +81,8 @@ class RecordEnvelope:
         self.partition: int | None = _of_type(found, "partition", int)
         if self.partition is not None and not 0 <= self.partition < 2**31:
             raise EnvelopeFault(f"there is no partition {self.partition}")
-        self.timestamp: int | None = _of_type(found, "ts", int)
+        timestamp: int | None = _of_type(found, "ts", int)
+        self.timestamp = None if timestamp == NO_TIMESTAMP else timestamp
         self.key = _content("key", found.get("key"))
         self.value = _content("payload", found["payload"])
         self.headers = _headers(found.get("headers"))

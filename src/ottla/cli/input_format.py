@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from ottla.cli.envelope import NO_TIMESTAMP
 from ottla.cli.faults import UsageFault
 from ottla.cli.format_tokens import FormatToken, tokens
 from ottla.cli.lines import LineFault, ParsedRecord
@@ -28,6 +29,8 @@ from ottla.cli.number_forms import HEX_DIGITS, byte_form
 HEADERS_MAX: Final = 100_000
 _LENGTHS: Final = {"K": "k", "V": "v", "S": "v"}
 _TEXTS: Final = {"t": "t", "k": "k", "v": "v", "s": "v"}
+_DIGITS: Final = {10: b"0123456789", 16: b"0123456789abcdefABCDEF"}
+_NO_TIMESTAMP_64: Final = NO_TIMESTAMP + 2**64
 _KNOWN: Final = "%t %k %K %v %V %p %d %H %h %% %{ %}"
 
 
@@ -49,6 +52,7 @@ class _Reading:
     headers: list[tuple[str, bytes | None]] = field(default_factory=list)
 
     def exactly(self, size: int) -> bytes:
+        assert size >= 0
         found = self.data[self.position : self.position + size]
         if len(found) < size:
             if self.is_last:
@@ -105,9 +109,10 @@ def _steps(parsed: list[bytes | FormatToken], known: str) -> list[_Step]:
         elif token.letter in _TEXTS:
             name = _TEXTS[token.letter]
             steps.append(_text(name, token, following, is_sized=name in sized))
-        elif token.letter in {"p", "d", "T", "H"}:
-            name = "d" if token.letter == "T" else token.letter
-            steps.append(_number(name, token.modifier, into="numbers"))
+        elif token.letter in {"p", "H"}:
+            steps.append(_number(token.letter, token.modifier, into="numbers"))
+        elif token.letter in {"d", "T"}:
+            steps.append(_time(token.modifier))
         elif token.letter == "h":
             steps.append(_headers(token))
         else:
@@ -180,6 +185,20 @@ def _number(name: str, form: str | None, *, into: str) -> _Step:
     return step
 
 
+def _time(form: str | None) -> _Step:
+    """`consume -f` writes -1 where a record has none, in 64 bits as well."""
+    read = _reader(form)
+
+    def step(reading: _Reading) -> None:
+        is_negative = form in {None, "ascii"} and reading.data.startswith(b"-", reading.position)
+        reading.position += is_negative
+        number = -read(reading) if is_negative else read(reading)
+        if number not in {NO_TIMESTAMP, _NO_TIMESTAMP_64}:
+            reading.numbers["d"] = number
+
+    return step
+
+
 def _reader(form: str | None) -> Callable[[_Reading], int]:
     if form is None or form == "ascii":
         return _digits
@@ -194,10 +213,10 @@ def _reader(form: str | None) -> Callable[[_Reading], int]:
 
 
 def _decimal(text: bytes, base: int = 10) -> int:
-    try:
-        return int(text, base)
-    except ValueError:
-        raise LineFault(f"{_shown(text)} is not a number") from None
+    """Python alone would also take signs, blanks and underscores."""
+    if not text or any(byte not in _DIGITS[base] for byte in text):
+        raise LineFault(f"{_shown(text)} is not a number")
+    return int(text, base)
 
 
 def _digits(reading: _Reading) -> int:

@@ -47,9 +47,9 @@ def kafka_lines(properties: Mapping[str, bytes]) -> Parse:
         if name not in known:
             raise UsageFault(f"--property: there is no {name}; known are {', '.join(known)}")
     chosen = {**READER_DEFAULTS, **properties}
-    has_key, has_headers = chosen["parse.key"] == b"true", chosen["parse.headers"] == b"true"
+    has_key, has_headers = _is_true(chosen["parse.key"]), _is_true(chosen["parse.headers"])
     separator, delimiter = chosen["key.separator"], chosen["headers.delimiter"]
-    null, lenient = properties.get(_NULL_MARKER), chosen["ignore.error"] == b"true"
+    null, lenient = properties.get(_NULL_MARKER), _is_true(chosen["ignore.error"])
     if has_key and not separator:
         raise UsageFault("the separator of key and value is empty")
 
@@ -72,6 +72,11 @@ def kafka_lines(properties: Mapping[str, bytes]) -> Parse:
         return ParsedRecord(_unless_null(key, null), _unless_null(rest, null), headers)
 
     return parse
+
+
+def _is_true(text: bytes) -> bool:
+    """As Kafka reads it."""
+    return text.strip().lower() == b"true"
 
 
 def _headers(text: bytes, chosen: Mapping[str, bytes], null: bytes | None) -> list[tuple[str, bytes | None]]:

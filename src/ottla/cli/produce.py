@@ -18,6 +18,7 @@ OUTPUT is a format as `consume -f` has it:  -o '%p %o\\n'
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from ottla.client.producing.batches import Delivery
     from ottla.client.producing.producer import Producer
 
+#: For what is on its way when Ctrl-C comes.
+_INTERRUPTED_MS_MAX = 5000
 #: As rpk has it.
 OUTPUT_DEFAULT = "Produced to partition %p at offset %o with timestamp %d.\\n"
 
@@ -180,12 +183,16 @@ async def _produce(options: argparse.Namespace) -> int:
             await reach(producer.cluster)
             watch.begin()
             sending = _Sending(producer, topic, options, output, watch)
-            if producer.settings.transactional_id is None:
-                await sending.send_all(records)
-            else:
-                async with producer.transaction():
+            try:
+                if producer.settings.transactional_id is None:
                     await sending.send_all(records)
-                    sending.check()
+                else:
+                    async with producer.transaction():
+                        await sending.send_all(records)
+                        sending.check()
+            except asyncio.CancelledError:
+                await sending.give_up()
+                raise
     sending.check()
     return OK
 
@@ -211,6 +218,7 @@ class _Sending:
         self._watch = watch
         self._unit = "line" if options.format is None else "record"
         self._sent = 0
+        self._acknowledged = 0
         self._failed = 0
         self._first_failure: BaseException | None = None
         self._output_fault: OSError | None = None
@@ -235,11 +243,13 @@ class _Sending:
                     if self._failed or self._output_fault:
                         break
             except LineFault as fault:
-                await self._producer.flush()
-                raise CommandFault(f"{self._where()}: {fault}; {self._before()}") from fault
+                raise await self._ended_by(f"{self._where()}: {fault}", FAILED) from fault
+            except CommandFault as fault:  # no more can be read
+                if not self._sent:
+                    raise
+                raise await self._ended_by(str(fault), fault.code) from fault
             except (BadArgument, RecordTooLarge, UnknownTopicOrPartition) as error:  # this record cannot be sent
-                await self._producer.flush()
-                raise CommandFault(f"{self._where()}: {advised(error)}; {self._before()}", exit_code(error)) from error
+                raise await self._ended_by(f"{self._where()}: {advised(error)}", exit_code(error)) from error
             except BufferExhausted as error:  # those before it are still on their way, perhaps to nobody
                 self._fail(error)
             await self._producer.flush()
@@ -247,9 +257,18 @@ class _Sending:
     def _where(self) -> str:
         return f"{self._unit} {self._sent + 1}"
 
+    async def _ended_by(self, why: str, code: int) -> CommandFault:
+        """What to raise for it. Where a record before it has failed, raises that instead."""
+        await self._producer.flush()
+        self.check()
+        return CommandFault(f"{why}; {self._before()}", code)
+
     def _before(self) -> str:
         from ottla.cli.counting import counted, were
 
+        if self._producer.settings.transactional_id is not None:
+            aborted = "the transaction is aborted"
+            return f"{aborted}, with {counted(self._sent, 'record')} before it" if self._sent else aborted
         return f"{counted(self._sent, 'record')} before it {were(self._sent)} sent"
 
     async def _send(self, record: ParsedRecord) -> None:
@@ -293,7 +312,9 @@ class _Sending:
 
     def _delivered(self, delivery: Delivery) -> None:
         error = delivery.exception()
-        if error is not None:
+        if error is None:
+            self._acknowledged += 1
+        else:
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
@@ -316,6 +337,15 @@ class _Sending:
                 self._output_fault = error
 
         return delivered
+
+    async def give_up(self) -> None:
+        """After Ctrl-C: a broker that is away is not waited for as long as deliveries may take."""
+        from ottla.cli.counting import counted, were
+
+        await self._producer.close(_INTERRUPTED_MS_MAX)
+        if self._acknowledged < self._sent and self._producer.settings.transactional_id is None:
+            known = f"{self._acknowledged} of {counted(self._sent, 'record')} {were(self._acknowledged)} acknowledged"
+            print(f"ottla: interrupted: {known}; of the others nothing is known", file=sys.stderr)
 
     def check(self) -> None:
         """Raises if anything that was sent is not known to have arrived, or what was to be printed was not."""
@@ -347,7 +377,7 @@ def _headers(texts: list[str]) -> list[tuple[str, bytes]]:
             raise UsageFault(f"--header: '{text}' is not NAME=VALUE")
         if not is_text(name):
             raise UsageFault(f"--header: the name '{name}' is no UTF-8 text")
-        found.append((name.strip(), value.strip().encode("utf-8", "surrogateescape")))
+        found.append((name.strip(), value.encode("utf-8", "surrogateescape")))
     return found
 
 

@@ -42,6 +42,8 @@ class PartitionReading:
         self._left = limits.records
         #: Where to stop, of open partitions that have such an offset.
         self._stops: dict[TopicPartition, int] = {}
+        #: Before which records are passed over, of partitions that may end before it.
+        self._least: dict[TopicPartition, int] = {}
         #: The time that no record may have any more, where that time was yet to come.
         self._until_ms: int | None = None
         self._open: set[TopicPartition] = set()
@@ -55,6 +57,7 @@ class PartitionReading:
         starts = await resolved(consumer.cluster, dict.fromkeys(partitions, self._place), isolation)
         if self._place.offset is not None or self._place.after_start is not None:
             # An offset that is yet to come is waited for: a fetch beyond the end would be an error.
+            self._least = starts
             ends = await offsets_of(consumer.cluster, dict.fromkeys(partitions, LATEST), isolation)
             starts = {tp: min(offset, ends[tp]) for tp, offset in starts.items()}
         await self._find_stops(partitions, isolation)
@@ -133,7 +136,7 @@ class PartitionReading:
         if self._until_ms is not None and record.timestamp >= self._until_ms:
             self._close(tp)
             return False
-        if self._place.offset is not None and record.offset < self._place.offset:
+        if record.offset < self._least.get(tp, 0):
             return False
         return self._limits.where is None or self._limits.where(record)
 

@@ -196,18 +196,22 @@ def console_format(properties: Mapping[str, str]) -> Format:
             raise UsageFault(f"--property: there is no {name}; known are {', '.join(CONSOLE_DEFAULTS)}")
     chosen = {**CONSOLE_DEFAULTS, **properties}
     null, between = escaped(chosen["null.literal"]), escaped(chosen["headers.separator"])
+
+    def is_shown(name: str) -> bool:
+        return chosen[name].strip().lower() == "true"  # as Kafka reads it
+
     shown: list[Format] = []
-    if chosen["print.timestamp"] == "true":
+    if is_shown("print.timestamp"):
         shown.append(_console_time)
-    if chosen["print.partition"] == "true":
+    if is_shown("print.partition"):
         shown.append(lambda record: b"Partition:%d" % record.partition)
-    if chosen["print.offset"] == "true":
+    if is_shown("print.offset"):
         shown.append(lambda record: b"Offset:%d" % record.offset)
-    if chosen["print.headers"] == "true":
+    if is_shown("print.headers"):
         shown.append(lambda record: _console_headers(record, between, null))
-    if chosen["print.key"] == "true":
+    if is_shown("print.key"):
         shown.append(lambda record: null if record.key is None else record.key)
-    if chosen["print.value"] == "true":
+    if is_shown("print.value"):
         shown.append(lambda record: null if record.value is None else record.value)
     separator, end = escaped(chosen["key.separator"]), escaped(chosen["line.separator"])
     return lambda record: separator.join([each(record) for each in shown]) + end

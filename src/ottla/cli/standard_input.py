@@ -37,10 +37,10 @@ async def pieces(delimiter: bytes) -> AsyncIterator[list[bytes]]:
     rest = b""
     async for data in _read():
         *lines, rest = (rest + data).split(delimiter)
-        if len(rest) > LINE_BYTES_MAX:
-            raise CommandFault(f"a line has more than {LINE_BYTES_MAX} bytes; --delimiter says what ends one")
         if lines:
             yield lines
+        if len(rest) > LINE_BYTES_MAX:
+            raise CommandFault(f"a line has more than {LINE_BYTES_MAX} bytes; --delimiter says what ends one")
     if rest:
         yield [rest]
 

@@ -26,6 +26,9 @@ def test_a_plan_that_moves_nothing_is_carried_out(ottla: Command, topic: str, tm
     path.write_text(planned.out)
     ran = ottla("reassign", "run", "--file", str(path), "--yes")
     assert (ran.code, ran.out, ran.err) == (0, f"{path} names no partition: nothing has to be moved\n", "")
+    assert json.loads(ottla("reassign", "run", "--file", str(path), "--yes", "-o", "json").out) == []
+    assert json.loads(ottla("reassign", "cancel", "--all", "-o", "json").out) == []
+    assert ottla("reassign", "cancel", "--all").out == "no partition is on its way\n"
 
 
 @pytest.mark.parametrize("words", [("--yes",), ()])

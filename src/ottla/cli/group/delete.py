@@ -76,6 +76,7 @@ async def _delete_groups(client: Admin, groups: list[str], options: argparse.Nam
 async def _delete_offsets(
     client: Admin, groups: list[str], topics: list[partitions.PartitionChoice], options: argparse.Namespace
 ) -> None:
+    from ottla.cli.group.each import for_each
     from ottla.cli.plan import show_plan
 
     missing = [group for group, found in (await _known(client, groups)).items() if found is None]
@@ -93,8 +94,7 @@ async def _delete_offsets(
     columns = {name: name.upper() for name in ("group", "topic", "partition", "current")}
     title = "positions to forget:" if rows else "nothing was committed there:"
     show_plan(options.output, title, rows, columns, confirmed=options.yes or not rows)
-    for group, listed in going.items():
-        if listed:
-            await client.delete_group_offsets(group, listed)
+    with_positions = [group for group, listed in going.items() if listed]
+    await for_each(with_positions, lambda group: client.delete_group_offsets(group, going[group]))
     if options.output == "table" and rows:
         print("done")

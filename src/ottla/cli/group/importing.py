@@ -64,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
 async def _import(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import admin
     from ottla.cli.group.activity import known_groups, refuse_active
+    from ottla.cli.group.each import for_each
 
     groups = await _groups_in_tree(options)
     if not options.force:
@@ -74,8 +75,10 @@ async def _import(options: argparse.Namespace) -> int:
         _show(plan, options)
         taken = [one for one in plan if one.left_out is None]
         if options.yes:
-            for group in dict.fromkeys(one.group for one in taken):
-                await client.alter_group_offsets(group, {one.partition: one.new for one in taken if one.group == group})
+            wanted: dict[str, dict[TopicPartition, int]] = {}
+            for one in taken:
+                wanted.setdefault(one.group, {})[one.partition] = one.new
+            await for_each(wanted, lambda group: client.alter_group_offsets(group, wanted[group]))
     return _end(groups, plan, options)
 
 

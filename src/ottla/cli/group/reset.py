@@ -51,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
 async def _reset(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import admin
     from ottla.cli.group.activity import known_groups, refuse_active
+    from ottla.cli.group.each import for_each
 
     names, scope, confirmed = chosen.named_groups(options), scopes.scope_of(options), _is_confirmed(options)
     topics = partitions.chosen(options)
@@ -64,8 +65,10 @@ async def _reset(options: argparse.Namespace) -> int:
         )
         _show(plan, options, single=names is not None and len(names) == 1)
         if confirmed:
-            for group in dict.fromkeys(one.group for one in plan):
-                await client.alter_group_offsets(group, {one.partition: one.new for one in plan if one.group == group})
+            wanted: dict[str, dict[TopicPartition, int]] = {}
+            for one in plan:
+                wanted.setdefault(one.group, {})[one.partition] = one.new
+            await for_each(wanted, lambda group: client.alter_group_offsets(group, wanted[group]))
     if not confirmed and plan and not options.dry_run and not options.export:
         raise CommandFault("nothing was done; add --yes to do this", NOT_CONFIRMED)
     if confirmed and plan and options.output == "table" and not options.export:

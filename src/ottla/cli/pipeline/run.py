@@ -204,15 +204,12 @@ def _range(options: argparse.Namespace) -> Range | None:
 
 
 def _time_ms(option: str, text: str) -> int:
-    from datetime import UTC, datetime
+    from ottla.cli.offsets import parse_time
 
-    if text.isdecimal():
-        return int(text)
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageFault(f"{option} is no time: give 2026-11-01T00:00Z, or ms since 1970, not {text!r}") from None
-    return round((when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp() * 1000)
+    found = parse_time(text)
+    if found is None:
+        raise UsageFault(f"{option} is no time: give 2026-11-01T00:00Z, or ms since 1970, not {text!r}")
+    return found
 
 
 def _interval_s(text: str) -> float:

@@ -25,13 +25,14 @@ def run(options: argparse.Namespace) -> int:
 
 async def _cancel(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import admin
+    from ottla.cli.output import show
     from ottla.cli.plan import show_plan
     from ottla.cli.reassign.files import read
 
     async with admin(options) as client:
         found = await client.list_partition_reassignments(None if options.all else read(options.file))
         if not found:
-            print("no partition is on its way")
+            show(options.output, [], "no partition is on its way\n")
             return OK
         rows = [
             {

@@ -15,7 +15,8 @@ from ottla.model import TopicPartition
 def placed(
     current: Mapping[TopicPartition, Sequence[int]], racks: Mapping[int, str | None], copies: int | None = None
 ) -> dict[TopicPartition, list[int]]:
-    """`racks` names the brokers that may be used; `copies` of each partition, or as many as it has."""
+    """`racks` names the brokers that may be used, which are enough for all copies; `copies` of each partition, or as
+    many as it has."""
     return _Placing(current, racks, copies).placed()
 
 
@@ -24,7 +25,8 @@ class _Placing:
         self, current: Mapping[TopicPartition, Sequence[int]], racks: Mapping[int, str | None], copies: int | None
     ) -> None:
         self._racks = racks
-        self._wanted = {tp: min(copies or len(replicas), len(racks)) for tp, replicas in sorted(current.items())}
+        self._wanted = {tp: copies or len(replicas) for tp, replicas in sorted(current.items())}
+        assert all(wanted <= len(racks) for wanted in self._wanted.values())
         self._found = {
             tp: [broker for broker in current[tp] if broker in racks][:wanted] for tp, wanted in self._wanted.items()
         }

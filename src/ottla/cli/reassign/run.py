@@ -29,13 +29,14 @@ async def _run(options: argparse.Namespace) -> int:
     from ottla.cli.broker_ids import check_brokers
     from ottla.cli.connecting import admin
     from ottla.cli.group.partitions import PartitionChoice, existing
+    from ottla.cli.output import show
     from ottla.cli.plan import show_plan
     from ottla.cli.reassign.files import read
     from ottla.model import TopicPartition
 
     wanted = read(options.file)
     if not wanted:
-        print(f"{options.file} names no partition: nothing has to be moved")
+        show(options.output, [], f"{options.file} names no partition: nothing has to be moved\n")
         return OK
     async with admin(options) as client:
         check_brokers(await client.describe_cluster(), (broker for replicas in wanted.values() for broker in replicas))

@@ -30,8 +30,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _add(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import admin
-    from ottla.cli.counting import counted
-    from ottla.cli.output import show
+    from ottla.client.errors import SomeFailed
 
     if not shared.topics_of(options):
         raise UsageFault("a topic is missing: give TOPIC or --topic TOPIC")
@@ -41,9 +40,20 @@ async def _add(options: argparse.Namespace) -> int:
         if internal and not options.force:
             raise UsageFault(f"{', '.join(internal)}: internal; --force adds partitions all the same")
         counts = {name: len(topic.partitions) + options.num for name, topic in sorted(described.items())}
-        await client.create_partitions(counts, validate_only=options.dry_run)
+        try:
+            await client.create_partitions(counts, validate_only=options.dry_run)
+        except SomeFailed as error:
+            _show({name: count for name, count in counts.items() if name in error.results}, options)
+            raise
+    _show(counts, options)
+    return OK
+
+
+def _show(counts: dict[str, int], options: argparse.Namespace) -> None:
+    from ottla.cli.counting import counted
+    from ottla.cli.output import show
+
     done = "could have" if options.dry_run else "now has"
     data = [{"topic": name, "partitions": count, "altered": not options.dry_run} for name, count in counts.items()]
     lines = [f"{name} {done} {counted(count, 'partition')}\n" for name, count in counts.items()]
     show(options.output, data, "".join(lines))
-    return OK

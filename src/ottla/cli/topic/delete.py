@@ -62,6 +62,6 @@ async def _planned(client: Admin, name: str) -> dict[str, Any]:
     led = [TopicPartition(name, each.partition) for each in topic.partitions if each.leader is not None]
     starts = await offsets_of(client.cluster, dict.fromkeys(led, EARLIEST))
     ends = await offsets_of(client.cluster, dict.fromkeys(led, LATEST))
-    #: As many records at most: compaction and transactions leave gaps.
-    offsets = sum(ends[tp] - starts[tp] for tp in led)
+    #: As many records at most: compaction and transactions leave gaps. None where nobody can say it.
+    offsets = sum(ends[tp] - starts[tp] for tp in led) if len(led) == len(topic.partitions) else None
     return {"topic": name, "partitions": len(topic.partitions), "offsets": offsets}

@@ -106,8 +106,9 @@ def _places_of_file(options: argparse.Namespace) -> dict[TopicPartition, OffsetP
     from ottla.cli.offsets import LATEST, OFFSET_MAX, OffsetPoint
     from ottla.model import TopicPartition
 
-    if options.offset is not None or options.topic is not None or options.topic_option is not None:
-        raise UsageFault("--offset-json-file says it all: leave out the topic and --before")
+    beside = (options.offset, options.topic, options.topic_option, options.partition)
+    if any(one is not None for one in beside):
+        raise UsageFault("--offset-json-file says it all: leave out the topic, --partition and --before")
     found: dict[TopicPartition, int] = {}
     try:
         for one in read_json(options.offset_json_file)["partitions"]:

@@ -53,6 +53,8 @@ async def _abort(options: argparse.Namespace) -> int:
         raise UsageFault("--partition is missing")
     if (options.start_offset is None) == (options.producer_id is None):
         raise UsageFault("say which one: --start-offset OFFSET, or --producer-id ID")
+    if options.producer_id is None and (options.producer_epoch, options.coordinator_epoch) != (None, None):
+        raise UsageFault("--producer-epoch and --coordinator-epoch belong to --producer-id")
     partition = TopicPartition(topic, options.partition)
     async with admin(options) as client:
         found = _chosen(await client.open_transactions([partition]), partition, options)
