@@ -270,9 +270,13 @@ class AssignedPartition:
         )
 
     def _passed(self, header: BatchHeader) -> None:
+        self._moved_to(header.next_offset, header.leader_epoch)
+
+    def _moved_to(self, offset: int, epoch: int) -> None:
+        """A batch that lies wholly before the position says nothing of the epoch there."""
         assert self.position is not None
-        self.position = max(self.position, header.next_offset)
-        self.position_epoch = header.leader_epoch
+        if offset > self.position:
+            self.position, self.position_epoch = offset, epoch
 
     # As Arrow
 
@@ -307,8 +311,7 @@ class AssignedPartition:
             self._rows.extend(found.rows)
             self._rows_epoch = found.leader_epoch
         elif found.next_offset is not None:
-            self.position = max(self.position, found.next_offset)
-            self.position_epoch = found.leader_epoch
+            self._moved_to(found.next_offset, found.leader_epoch)
 
     def _ask_again(self) -> None:
         """What was decoded for another way of reading is dropped, and fetched once more."""
