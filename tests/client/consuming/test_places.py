@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -171,3 +172,50 @@ async def test_a_listener_that_asks_where_its_partitions_are(bootstrap: str, top
         while not listener.found:
             await consumer.poll(timeout_ms=20)
         assert listener.found == [1]
+
+
+def not_to_be_read(answer: Any) -> None:
+    for one in answer.topics:
+        one.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        one.partitions = []
+
+
+async def test_a_topic_is_read_as_soon_as_one_may(bootstrap: str, topic: str) -> None:
+    await write(bootstrap, topic, 1)
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Proxy(bootstrap, of_answers(ApiKey.METADATA, not_to_be_read)) as proxy,
+        Consumer(bootstrap_servers=proxy.bootstrap, auto_offset_reset="earliest") as consumer,
+    ):
+        consumer.assign([(topic, 0)])
+        for _ in range(3):
+            with pytest.raises(TopicAuthorizationFailed):
+                await consumer.poll()
+        assert proxy.count(ApiKey.METADATA) <= 5
+        proxy.rule = lambda _: Pass()
+        values: list[bytes | None] = []
+        while not values:
+            with contextlib.suppress(TopicAuthorizationFailed):
+                values += [one.value for one in await consumer.poll()]
+        assert values == [b"x"]
+
+
+async def test_a_topic_that_one_may_not_read_any_more(bootstrap: str, topic: str) -> None:
+    await write(bootstrap, topic, 1)
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Proxy(bootstrap) as proxy,
+        Consumer(bootstrap_servers=proxy.bootstrap, auto_offset_reset="earliest", metadata_max_age_ms=100) as consumer,
+    ):
+        consumer.assign([(topic, 0)])
+        assert [one.value for one in await consumer.poll()] == [b"x"]
+        proxy.rule = of_answers(ApiKey.METADATA, not_to_be_read)
+        with pytest.raises(TopicAuthorizationFailed):
+            await consumer.poll()
+        proxy.rule = lambda _: Pass()
+        await write(bootstrap, topic, 1)
+        values: list[bytes | None] = []
+        while not values:
+            with contextlib.suppress(TopicAuthorizationFailed):
+                values += [one.value for one in await consumer.poll()]
+        assert values == [b"x"]

@@ -14,6 +14,7 @@ from ottla.client.errors import CorruptRecords, KafkaError, SerializationFailed
 from ottla.client.records import ConsumerRecord
 from ottla.client.schemas import SchemaDeserializer, SchemaNotLoaded
 from ottla.client.serializers import Deserializer
+from ottla.client.wire.metadata import Metadata
 from ottla.model import NO_BROKER, NO_EPOCH, TopicPartition
 from ottla.records.aborted import AbortedTransactions
 from ottla.records.batch import BatchHeader, Readable, iterate, parse_header
@@ -85,6 +86,7 @@ class AssignedPartition:
         "position_epoch",
         "read_replica",
         "read_replica_until_ms",
+        "refused_by",
         "reset",
         "tp",
     )
@@ -115,6 +117,8 @@ class AssignedPartition:
         self._rows_epoch = int(NO_EPOCH)
         #: To be raised when everything before it has been given out.
         self.error: KafkaError | None = None
+        #: The metadata by which its topic was refused last: nobody hears of that again before there is newer.
+        self.refused_by: Metadata | None = None
         self.failures = 0
         self.not_before_ms = 0
         self.high_watermark: int | None = None

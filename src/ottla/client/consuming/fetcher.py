@@ -164,7 +164,8 @@ class Fetcher:
                 continue
             node = self._source(one, now_ms)
             if node is None:
-                self._cluster.request_update()
+                if not self._resets.refused(one, self._on_news):
+                    self._cluster.request_update()
             elif node not in self._under_way:
                 groups.setdefault(node, []).append(one)
         for node, group in groups.items():

@@ -63,17 +63,28 @@ class Resets:
             if leader is not None:
                 by_leader.setdefault(leader.leader, []).append(one)
                 continue
-            refused = error_of(metadata.errors.get(one.tp.topic, ErrorCode.LEADER_NOT_AVAILABLE), about=one.tp.topic)
-            if not refused.retriable:
-                one.error = refused
-                loop.call_soon(then)
-            else:
+            if not self.refused(one, then):
                 leaderless.append(one)
         if leaderless and NO_BROKER not in self._tasks:
             self._tasks[NO_BROKER] = loop.create_task(self._look_for_leaders(leaderless, then))
         for node, wanted in by_leader.items():
             if node not in self._tasks:
                 self._tasks[node] = loop.create_task(self._look_up(node, wanted, then))
+
+    def refused(self, one: AssignedPartition, then: Callable[[], None]) -> bool:
+        """Whether its topic is kept from us for a reason that does not pass by itself. That is an error once for each
+        round of metadata, as it may have been allowed since; `then` is called when there is one."""
+        metadata = self._cluster.metadata
+        code = metadata.errors.get(one.tp.topic, ErrorCode.LEADER_NOT_AVAILABLE)
+        refusal = error_of(code, about=one.tp.topic)
+        if refusal.retriable:
+            return False
+        if one.refused_by is metadata:
+            self._cluster.request_update()
+        else:
+            one.refused_by, one.error = metadata, refusal
+            asyncio.get_running_loop().call_soon(then)
+        return True
 
     async def _look_for_leaders(self, wanted: list[AssignedPartition], then: Callable[[], None]) -> None:
         """One round of metadata; those that it brings leaders for are looked up without the pause behind it."""
