@@ -217,6 +217,7 @@ class Consumer(OffsetQuestions):
         """Gives out nothing of these partitions until `resume`; their positions stay."""
         for tp in partitions:
             self._one(tp).paused = True
+        self._reading.count_as_not_read(partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
         for tp in partitions:

@@ -55,10 +55,15 @@ class RecordReading:
         held = [tp for tp in partitions if tp in self.assigned]
         for tp in held:
             self.assigned[tp].held = True
-        for tp, place in self.positions(held).items():
+        self.count_as_not_read(held)
+
+    def count_as_not_read(self, partitions: Iterable[TopicPartition]) -> None:
+        """What iteration has taken of these and not given out is read again."""
+        chosen = list(partitions)
+        for tp, place in self.positions(chosen).items():
             if place.offset != self.assigned[tp].position:
                 self.assigned[tp].seek(place.offset, place.leader_epoch)
-        self.drop_ahead(held)
+        self.drop_ahead(chosen)
 
     def drop_ahead(self, partitions: Iterable[TopicPartition]) -> None:
         if self.ahead:

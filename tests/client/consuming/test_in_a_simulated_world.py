@@ -1,0 +1,72 @@
+"""A consumer in virtual time: what is paused, looked for, and committed last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from ottla.broker.broker import Broker
+from ottla.client.consuming.consumer import Consumer
+from ottla.client.producing.producer import Producer
+from ottla.client.wire.world import ClientPorts
+from ottla.config import Config
+from ottla.model import TopicPartition
+from ottla.ports.memory import World
+from ottla.ports.memory.loop import cancel_all
+
+BOOTSTRAP = "server:9092"
+ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def simulate(run: Callable[[ClientPorts], Awaitable[None]]) -> None:
+    """Has `run` use a broker from another machine."""
+    world = World(1)
+    world.fabric.latency(1, 20)
+    properties = {
+        "listeners": f"PLAINTEXT://{BOOTSTRAP}",
+        "log.dirs": "/data",
+        "num.partitions": "2",
+        "offsets.topic.num.partitions": "1",
+        "offsets.topic.replication.factor": "1",
+    }
+    broker = Broker(Config.parse(properties), world.machine("server"))
+
+    async def whole() -> None:
+        await broker.start()
+        await run(world.machine("client"))
+        await broker.stop()
+
+    try:
+        world.loop.run_until_complete(whole())
+    finally:
+        cancel_all(world.loop)
+        world.loop.close()
+
+
+async def write(here: ClientPorts) -> None:
+    async with Producer(bootstrap_servers=BOOTSTRAP, world=here) as producer:
+        for number in range(5):
+            for partition in (0, 1):
+                await producer.send("t", b"%d" % number, partition=partition)
+
+
+def test_iteration_gives_nothing_of_what_is_paused() -> None:
+    async def run(here: ClientPorts) -> None:
+        await write(here)
+        async with Consumer(bootstrap_servers=BOOTSTRAP, world=here, auto_offset_reset="earliest") as consumer:
+            consumer.assign([ZERO, ONE])
+            seen: list[TopicPartition] = []
+            async for record in consumer:
+                tp = TopicPartition(record.topic, record.partition)
+                if not seen:
+                    paused = tp
+                    consumer.pause(tp)
+                seen.append(tp)
+                if len(seen) == 6:
+                    break
+            assert seen == [paused, *[ONE if paused == ZERO else ZERO] * 5]
+            assert await consumer.position(paused) == 1
+            consumer.resume(paused)
+            assert [record.offset for record in await consumer.poll()] == [1, 2, 3, 4]
+
+    simulate(run)
