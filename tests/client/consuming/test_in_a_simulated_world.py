@@ -70,3 +70,21 @@ def test_iteration_gives_nothing_of_what_is_paused() -> None:
             assert [record.offset for record in await consumer.poll()] == [1, 2, 3, 4]
 
     simulate(run)
+
+
+def test_a_topic_that_is_not_there_is_asked_for_less_and_less() -> None:
+    async def run(here: ClientPorts) -> None:
+        settings = {"auto_offset_reset": "earliest", "allow_auto_create_topics": False}
+        async with Consumer(settings, bootstrap_servers=BOOTSTRAP, world=here) as consumer:
+            rounds = 0
+
+            def count() -> None:
+                nonlocal rounds
+                rounds += 1
+
+            consumer.cluster.on_change.append(count)
+            consumer.assign([("nowhere", 0)])
+            assert await consumer.poll(timeout_ms=10_000) == []
+            assert 10 <= rounds < 25
+
+    simulate(run)

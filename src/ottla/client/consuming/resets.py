@@ -45,6 +45,8 @@ class Resets:
         self._isolation_level = isolation_level
         #: The look-ups under way, by the leader that is asked; by NO_BROKER the one for leaders.
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        #: Rounds of metadata, one after the other, that have left a partition without a leader.
+        self._leaderless_rounds = 0
 
     def strategy(self) -> int | None:
         """What ListOffsets is asked where nobody sought; None where that is an error."""
@@ -65,7 +67,10 @@ class Resets:
                 continue
             if not self.refused(one, then):
                 leaderless.append(one)
-        if leaderless and NO_BROKER not in self._tasks:
+        if not leaderless:
+            self._leaderless_rounds = 0
+        elif NO_BROKER not in self._tasks:
+            self._leaderless_rounds += 1
             self._tasks[NO_BROKER] = loop.create_task(self._look_for_leaders(leaderless, then))
         for node, wanted in by_leader.items():
             if node not in self._tasks:
@@ -98,7 +103,7 @@ class Resets:
                     for one in wanted:
                         one.error = one.error or error
                     then()
-            await asyncio.sleep(self._backoff.pause_ms(1) / 1000)
+            await asyncio.sleep(self._backoff.pause_ms(self._leaderless_rounds) / 1000)
         finally:
             del self._tasks[NO_BROKER]
             then()
