@@ -219,3 +219,23 @@ async def test_a_topic_that_one_may_not_read_any_more(bootstrap: str, topic: str
             with contextlib.suppress(TopicAuthorizationFailed):
                 values += [one.value for one in await consumer.poll()]
         assert values == [b"x"]
+
+
+async def test_a_position_is_asked_for_again_when_one_may(bootstrap: str, topic: str) -> None:
+    def change(answer: Any) -> None:
+        for one in answer.topics:
+            one.partitions[0].error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+    await write(bootstrap, topic, 1)
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Proxy(bootstrap, of_answers(ApiKey.LIST_OFFSETS, change)) as proxy,
+        Consumer(bootstrap_servers=proxy.bootstrap, auto_offset_reset="latest") as consumer,
+    ):
+        consumer.assign([(topic, 0)])
+        with pytest.raises(TopicAuthorizationFailed):
+            await consumer.position(TopicPartition(topic, 0))
+        proxy.rule = lambda _: Pass()
+        with contextlib.suppress(TopicAuthorizationFailed):  # it may have been asked before that
+            await consumer.position(TopicPartition(topic, 0))
+        assert await consumer.position(TopicPartition(topic, 0)) == 1

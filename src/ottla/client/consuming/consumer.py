@@ -36,7 +36,7 @@ from ottla.client.consuming.group.listener import check_listener
 from ottla.client.consuming.group.member import GroupMember
 from ottla.client.consuming.group.membership import GroupMetadata
 from ottla.client.consuming.offset_questions import OffsetQuestions
-from ottla.client.consuming.reading import RecordReading
+from ottla.client.consuming.reading import RecordReading, error_to_raise
 from ottla.client.consuming.resets import Resets
 from ottla.client.errors import (
     BadArgument,
@@ -234,7 +234,7 @@ class Consumer(OffsetQuestions):
         deadline = self._deadline(self.settings.default_api_timeout_ms if given_ms is None else given_ms)
         while (position := self._reading.position(partition)) is None:
             if one.error is not None:
-                raise one.error
+                raise error_to_raise(one)
             self._wake()
             if not await self._wait_for_news(deadline) and self._reading.position(partition) is None:
                 raise RequestTimedOut(f"{partition}: the position was not found in time")

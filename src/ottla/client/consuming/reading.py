@@ -124,7 +124,7 @@ class RecordReading:
             except KafkaError as error:
                 fault = fault or error
             if one.error is not None and not one.has_records:
-                fault = fault or _raised(one)
+                fault = fault or error_to_raise(one)
             if len(taken) >= limit:
                 # Its turn is over: the others come first next time.
                 self.assigned[tp] = self.assigned.pop(tp)
@@ -150,7 +150,7 @@ class RecordReading:
                 self.assigned[tp] = self.assigned.pop(tp)
                 return batch
             if one.error is not None and not one.has_records:
-                fault = fault or _raised(one)
+                fault = fault or error_to_raise(one)
         if fault is not None:
             raise fault
         return None
@@ -168,7 +168,7 @@ class RecordReading:
                 self.assigned[tp] = self.assigned.pop(tp)
                 return fetched
             if one.error is not None:
-                fault = fault or _raised(one)
+                fault = fault or error_to_raise(one)
         if fault is not None:
             raise fault
         return None
@@ -194,7 +194,7 @@ class RecordReading:
         return self._key_deserializer is not None or self._value_deserializer is not None
 
 
-def _raised(one: AssignedPartition) -> KafkaError:
+def error_to_raise(one: AssignedPartition) -> KafkaError:
     """The partition's error. One that does not lie in the position is forgotten, so that it is tried again."""
     error = one.error
     assert error is not None
