@@ -239,3 +239,33 @@ async def test_a_position_is_asked_for_again_when_one_may(bootstrap: str, topic:
         with contextlib.suppress(TopicAuthorizationFailed):  # it may have been asked before that
             await consumer.position(TopicPartition(topic, 0))
         assert await consumer.position(TopicPartition(topic, 0)) == 1
+
+
+async def test_an_offset_of_the_group_that_is_not_settled_keeps_no_other_waiting(
+    bootstrap: str, wide_topic: str
+) -> None:
+    def change(answer: Any) -> None:
+        for group in answer.groups:
+            for topic in group.topics:
+                for one in topic.partitions:
+                    if one.partition_index == 1:
+                        one.error_code, one.committed_offset = ErrorCode.UNSTABLE_OFFSET_COMMIT, -1
+
+    await write(bootstrap, wide_topic, 4)
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Proxy(bootstrap, of_answers(ApiKey.OFFSET_FETCH, change)) as proxy,
+        Consumer(
+            bootstrap_servers=proxy.bootstrap,
+            auto_offset_reset="earliest",
+            group_id=f"group-of-{wide_topic}",
+            enable_auto_commit=False,
+        ) as consumer,
+    ):
+        consumer.assign([TopicPartition(wide_topic, number) for number in range(4)])
+        read: set[int] = set()
+        while read < {0, 2, 3}:
+            read |= {one.partition for one in await consumer.poll()}
+        assert 1 not in read
+        proxy.rule = lambda _: Pass()
+        assert [one.partition for one in await consumer.poll()] == [1]
