@@ -12,7 +12,7 @@ from tests.client.conftest import make_topic
 from tests.client.proxy import Action, Pass, Proxy, Request
 
 from ottla.client.consuming.consumer import Consumer
-from ottla.client.errors import NoOffset, TopicAuthorizationFailed
+from ottla.client.errors import NoOffset, SomeFailed, TopicAuthorizationFailed
 from ottla.client.producing.producer import Producer
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
@@ -269,3 +269,19 @@ async def test_an_offset_of_the_group_that_is_not_settled_keeps_no_other_waiting
         assert 1 not in read
         proxy.rule = lambda _: Pass()
         assert [one.partition for one in await consumer.poll()] == [1]
+
+
+async def test_a_commit_that_nothing_was_said_of_has_failed(bootstrap: str, wide_topic: str) -> None:
+    def change(answer: Any) -> None:
+        for topic in answer.topics:
+            topic.partitions = [one for one in topic.partitions if one.partition_index != 1]
+
+    settings = {"group_id": f"group-of-{wide_topic}", "enable_auto_commit": False}
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Proxy(bootstrap, of_answers(ApiKey.OFFSET_COMMIT, change)) as proxy,
+        Consumer({**settings, "bootstrap_servers": proxy.bootstrap}) as consumer,
+    ):
+        consumer.assign([(wide_topic, 0), (wide_topic, 1)])
+        with pytest.raises(SomeFailed, match="nothing about"):
+            await consumer.commit({TopicPartition(wide_topic, number): 1 for number in (0, 1)}, timeout_ms=500)
