@@ -88,3 +88,23 @@ def test_a_topic_that_is_not_there_is_asked_for_less_and_less() -> None:
             assert 10 <= rounds < 25
 
     simulate(run)
+
+
+def test_a_commit_that_nobody_waited_for_arrives_before_the_end() -> None:
+    async def run(here: ClientPorts) -> None:
+        await write(here)
+        settings = {"group_id": "g", "enable_auto_commit": False}
+        for place, end in enumerate((Consumer.close, Consumer.unsubscribe), 1):
+            failures: list[object] = []
+            first = Consumer(settings, bootstrap_servers=BOOTSTRAP, world=here)
+            first.assign([ZERO])
+            first.commit_async({ZERO: place}, lambda _, error: failures.append(error))  # noqa: B023 - before the end
+            await end(first)
+            assert failures == [None]
+            async with Consumer(settings, bootstrap_servers=BOOTSTRAP, world=here) as second:
+                found = (await second.committed([ZERO]))[ZERO]
+            assert found is not None
+            assert found.offset == place
+            await first.close()
+
+    simulate(run)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from ottla.client.consuming.group.assignors.chosen import chosen_assignors
@@ -351,6 +352,8 @@ class GroupMember:
         self._stop_rebalancing()
         self.watch.stop()
         await self._steps.finish(within=True)
+        if commit:
+            await self._settle_commits()
         if commit and self.auto_commit.enabled and self._reading.assigned and self._may_commit_last():
             self._reading.hold(self._reading.assigned)
             await self._commit_last(self._reading.assigned)
@@ -368,6 +371,13 @@ class GroupMember:
         if self._leaving:
             await asyncio.wait(set(self._leaving))
         self._steps.raise_fault()
+
+    async def _settle_commits(self) -> None:
+        """Those that nobody waits for: behind the end they would be refused, or given up."""
+        timeout_ms = min(_LAST_COMMIT_MS_MAX, self._settings.default_api_timeout_ms)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self.commits.settle()
 
     def _may_commit_last(self) -> bool:
         return not self.subscribed or self._membership.generation != NO_GENERATION
