@@ -108,3 +108,23 @@ def test_a_commit_that_nobody_waited_for_arrives_before_the_end() -> None:
             await first.close()
 
     simulate(run)
+
+
+def test_an_end_that_was_cancelled_has_not_been() -> None:
+    async def run(here: ClientPorts) -> None:
+        await write(here)
+        settings = {"group_id": "g", "auto_offset_reset": "earliest"}
+        async with Consumer(settings, bootstrap_servers=BOOTSTRAP, world=here) as consumer:
+            consumer.subscribe(["t"])
+            read = {(one.partition, one.offset) for one in await consumer.poll(max_records=1)}
+            ending = asyncio.ensure_future(consumer.unsubscribe())
+            await asyncio.sleep(0.001)
+            ending.cancel()
+            await asyncio.wait([ending])
+            assert ending.cancelled()
+            while len(read) < 10:
+                more = await consumer.poll(timeout_ms=30_000)
+                assert more
+                read |= {(one.partition, one.offset) for one in more}
+
+    simulate(run)

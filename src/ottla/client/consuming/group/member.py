@@ -351,12 +351,16 @@ class GroupMember:
         """Unsubscribes and leaves. What the listener raises is raised when all is done."""
         self._stop_rebalancing()
         self.watch.stop()
-        await self._steps.finish(within=True)
-        if commit:
-            await self._settle_commits()
-        if commit and self.auto_commit.enabled and self._reading.assigned and self._may_commit_last():
-            self._reading.hold(self._reading.assigned)
-            await self._commit_last(self._reading.assigned)
+        try:
+            await self._steps.finish(within=True)
+            if commit:
+                await self._settle_commits()
+            if commit and self.auto_commit.enabled and self._reading.assigned and self._may_commit_last():
+                self._reading.hold(self._reading.assigned)
+                await self._commit_last(self._reading.assigned)
+        except asyncio.CancelledError:
+            self._go_on()
+            raise
         if self.subscribed:
             owned = list(self._reading.assigned)
             if owned:
@@ -371,6 +375,14 @@ class GroupMember:
         if self._leaving:
             await asyncio.wait(set(self._leaving))
         self._steps.raise_fault()
+
+    def _go_on(self) -> None:
+        """Its end was cancelled before anything was let go of: the next poll reads on, as a member if it was one."""
+        for one in self._reading.assigned.values():
+            one.held = False
+        if self.subscribed:
+            self.watch.start()
+            self._membership.want("its end was cancelled")
 
     async def _settle_commits(self) -> None:
         """Those that nobody waits for: behind the end they would be refused, or given up."""
