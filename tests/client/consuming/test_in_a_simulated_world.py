@@ -128,3 +128,10 @@ def test_an_end_that_was_cancelled_has_not_been() -> None:
                 read |= {(one.partition, one.offset) for one in more}
 
     simulate(run)
+
+
+async def test_a_name_that_was_assigned_by_mistake_is_not_asked_for_any_more() -> None:
+    async with Consumer(bootstrap_servers="127.0.0.1:1") as consumer:
+        consumer.assign([("odrers", 0)])
+        consumer.assign([("orders", 0)])
+        assert consumer.cluster.wanted == ["orders"]

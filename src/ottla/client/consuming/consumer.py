@@ -173,9 +173,10 @@ class Consumer(OffsetQuestions):
         self._assign(dict.fromkeys(checked_partitions(partitions)))
 
     def _assign(self, wanted: Iterable[TopicPartition]) -> None:
+        before = {tp.topic for tp in self._reading.assigned}  # of which some may not be there
         self._reading.replace(wanted, self._fresh if self._group is None else self._group.placing.fresh)
         topics = {tp.topic for tp in self._reading.assigned}
-        self.cluster.forget({name for name in self.cluster.metadata.topics if name not in topics})
+        self.cluster.forget({*before, *self.cluster.metadata.topics} - topics)
         self.cluster.want(topics)
         self._wake()
 
