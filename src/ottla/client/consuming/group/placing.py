@@ -99,9 +99,9 @@ class Placing:
                         self._put(one, found[tp])
                     elif not errors[tp].retriable:
                         one.error = errors[tp]
-                for error in set(errors.values()):
-                    self._coordinator.blame(error)
-                if any(error.retriable for error in errors.values()):
+                for refusal in set(errors.values()):
+                    self._coordinator.blame(refusal)
+                if any(refusal.retriable for refusal in errors.values()):
                     if found:
                         self._on_placed()  # those need not wait for the others
                     failures += 1
