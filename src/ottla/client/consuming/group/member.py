@@ -311,7 +311,10 @@ class GroupMember:
         self._on_news()
 
     def _hangs(self) -> None:
-        if not self.subscribed or self._membership.member_id == NO_MEMBER:
+        if not self.subscribed:
+            return
+        if self._membership.member_id == NO_MEMBER:
+            self.watch.start()  # it may become a member yet, with nobody there who polls
             return
         _LOG.warning(
             "nobody has polled for longer than max.poll.interval.ms: this member leaves its group. If the records of "
