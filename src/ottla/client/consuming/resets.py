@@ -103,7 +103,7 @@ class Resets:
                     for one in wanted:
                         one.error = one.error or error
                     then()
-            await asyncio.sleep(self._backoff.pause_ms(self._leaderless_rounds) / 1000)
+            await asyncio.sleep(self._backoff.pause_ms(max(1, self._leaderless_rounds)) / 1000)
         finally:
             del self._tasks[NO_BROKER]
             then()
