@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from tests.client.conftest import make_topic
 from tests.client.proxy import Action, Pass, Proxy, Request
 
 from ottla.client.consuming.consumer import Consumer
-from ottla.client.errors import NoOffset, TopicAuthorizationFailed
+from ottla.client.errors import NoOffset, SomeFailed, TopicAuthorizationFailed
 from ottla.client.producing.producer import Producer
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
@@ -171,3 +172,116 @@ async def test_a_listener_that_asks_where_its_partitions_are(bootstrap: str, top
         while not listener.found:
             await consumer.poll(timeout_ms=20)
         assert listener.found == [1]
+
+
+def not_to_be_read(answer: Any) -> None:
+    for one in answer.topics:
+        one.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        one.partitions = []
+
+
+async def test_a_topic_is_read_as_soon_as_one_may(bootstrap: str, topic: str) -> None:
+    await write(bootstrap, topic, 1)
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Proxy(bootstrap, of_answers(ApiKey.METADATA, not_to_be_read)) as proxy,
+        Consumer(bootstrap_servers=proxy.bootstrap, auto_offset_reset="earliest") as consumer,
+    ):
+        consumer.assign([(topic, 0)])
+        for _ in range(3):
+            with pytest.raises(TopicAuthorizationFailed):
+                await consumer.poll()
+        assert proxy.count(ApiKey.METADATA) <= 5
+        proxy.rule = lambda _: Pass()
+        values: list[bytes | None] = []
+        while not values:
+            with contextlib.suppress(TopicAuthorizationFailed):
+                values += [one.value for one in await consumer.poll()]
+        assert values == [b"x"]
+
+
+async def test_a_topic_that_one_may_not_read_any_more(bootstrap: str, topic: str) -> None:
+    await write(bootstrap, topic, 1)
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Proxy(bootstrap) as proxy,
+        Consumer(bootstrap_servers=proxy.bootstrap, auto_offset_reset="earliest", metadata_max_age_ms=100) as consumer,
+    ):
+        consumer.assign([(topic, 0)])
+        assert [one.value for one in await consumer.poll()] == [b"x"]
+        proxy.rule = of_answers(ApiKey.METADATA, not_to_be_read)
+        with pytest.raises(TopicAuthorizationFailed):
+            await consumer.poll()
+        proxy.rule = lambda _: Pass()
+        await write(bootstrap, topic, 1)
+        values: list[bytes | None] = []
+        while not values:
+            with contextlib.suppress(TopicAuthorizationFailed):
+                values += [one.value for one in await consumer.poll()]
+        assert values == [b"x"]
+
+
+async def test_a_position_is_asked_for_again_when_one_may(bootstrap: str, topic: str) -> None:
+    def change(answer: Any) -> None:
+        for one in answer.topics:
+            one.partitions[0].error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+    await write(bootstrap, topic, 1)
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Proxy(bootstrap, of_answers(ApiKey.LIST_OFFSETS, change)) as proxy,
+        Consumer(bootstrap_servers=proxy.bootstrap, auto_offset_reset="latest") as consumer,
+    ):
+        consumer.assign([(topic, 0)])
+        with pytest.raises(TopicAuthorizationFailed):
+            await consumer.position(TopicPartition(topic, 0))
+        proxy.rule = lambda _: Pass()
+        with contextlib.suppress(TopicAuthorizationFailed):  # it may have been asked before that
+            await consumer.position(TopicPartition(topic, 0))
+        assert await consumer.position(TopicPartition(topic, 0)) == 1
+
+
+async def test_an_offset_of_the_group_that_is_not_settled_keeps_no_other_waiting(
+    bootstrap: str, wide_topic: str
+) -> None:
+    def change(answer: Any) -> None:
+        for group in answer.groups:
+            for topic in group.topics:
+                for one in topic.partitions:
+                    if one.partition_index == 1:
+                        one.error_code, one.committed_offset = ErrorCode.UNSTABLE_OFFSET_COMMIT, -1
+
+    await write(bootstrap, wide_topic, 4)
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Proxy(bootstrap, of_answers(ApiKey.OFFSET_FETCH, change)) as proxy,
+        Consumer(
+            bootstrap_servers=proxy.bootstrap,
+            auto_offset_reset="earliest",
+            group_id=f"group-of-{wide_topic}",
+            enable_auto_commit=False,
+        ) as consumer,
+    ):
+        consumer.assign([TopicPartition(wide_topic, number) for number in range(4)])
+        read: set[int] = set()
+        while read < {0, 2, 3}:
+            read |= {one.partition for one in await consumer.poll()}
+        assert 1 not in read
+        proxy.rule = lambda _: Pass()
+        assert [one.partition for one in await consumer.poll()] == [1]
+
+
+async def test_a_commit_that_nothing_was_said_of_has_failed(bootstrap: str, wide_topic: str) -> None:
+    def change(answer: Any) -> None:
+        for topic in answer.topics:
+            topic.partitions = [one for one in topic.partitions if one.partition_index != 1]
+
+    settings = {"group_id": f"group-of-{wide_topic}", "enable_auto_commit": False}
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Proxy(bootstrap, of_answers(ApiKey.OFFSET_COMMIT, change)) as proxy,
+        Consumer({**settings, "bootstrap_servers": proxy.bootstrap}) as consumer,
+    ):
+        consumer.assign([(wide_topic, 0), (wide_topic, 1)])
+        with pytest.raises(SomeFailed, match="nothing about"):
+            await consumer.commit({TopicPartition(wide_topic, number): 1 for number in (0, 1)}, timeout_ms=500)

@@ -224,3 +224,21 @@ def test_a_seed_repeats_a_groups_life() -> None:
     once = lived(5, "cooperative-sticky").told
     assert once == lived(5, "cooperative-sticky").told
     assert once != lived(6, "cooperative-sticky").told
+
+
+def test_one_that_became_a_member_after_nobody_polled_any_more() -> None:
+    """It leaves as any other does, though the interval had passed once before it was one."""
+
+    async def story(world: World) -> None:
+        one = consumer(world, "one", max_poll_interval_ms=10_000)
+        world.fabric.cut("one", "server")
+        one.subscribe(["t"])
+        await one.poll(timeout_ms=10)
+        await asyncio.sleep(15)
+        world.fabric.heal()
+        await asyncio.sleep(30)
+        assert one.group_metadata().member_id
+        assert not one.is_member
+        await one.close()
+
+    simulate(1, story)

@@ -57,6 +57,35 @@ def test_a_topic_is_written_to_again_when_it_has_just_been_forgotten() -> None:
     simulate(run)
 
 
+def test_a_record_that_waited_for_room_goes_to_a_topic_that_was_forgotten_meanwhile() -> None:
+    async def run(here: ClientPorts) -> None:
+        settings = {"buffer_memory": 40_000, "metadata_max_idle_ms": 5_000, "metadata_max_age_ms": 2_000}
+        async with Producer(settings, bootstrap_servers=f"server:{PORT}", world=here) as producer:
+            await producer.send_and_wait("quiet", b"first")
+            await producer.send_and_wait("busy", b"first")
+            cluster = producer.cluster
+
+            def without_leaders() -> None:
+                topics = {name: leaderless(topic) for name, topic in cluster.metadata.topics.items()}
+                cluster.metadata = cluster.metadata._replace(topics=topics)
+
+            without_leaders()
+            cluster.on_change.insert(0, without_leaders)
+            for _ in range(3):
+                await producer.send("busy", bytes(12_000))
+            waits = [
+                asyncio.create_task(producer.send("quiet", bytes(12_000), partition=0)),
+                asyncio.create_task(producer.enter(producer.checked("quiet", bytes(12_000), None, 0, None, ()))),
+            ]
+            while "quiet" in cluster.wanted:  # noqa: ASYNC110 - nothing tells when
+                await asyncio.sleep(0.1)
+            cluster.on_change.remove(without_leaders)
+            deliveries = await asyncio.gather(*waits)
+            assert [(await one).offset for one in deliveries] == [1, 2]
+
+    simulate(run)
+
+
 def test_a_topic_whose_batches_wait_for_a_leader_is_not_forgotten() -> None:
     async def run(here: ClientPorts) -> None:
         async with producing(here) as producer:

@@ -9,7 +9,7 @@ import pytest
 from tests.client.proxy import Action, Cut, Pass, Proxy, Request, read_frame
 from tests.client.scripted_peer import Peer, ScriptedServer
 
-from ottla.client.errors import ClientClosed, ConnectionLost, NoBrokerReached, UnknownTopicOrPartition
+from ottla.client.errors import ClientClosed, ClientFault, ConnectionLost, NoBrokerReached, UnknownTopicOrPartition
 from ottla.client.settings import AdminSettings, parse_settings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
@@ -180,6 +180,27 @@ async def test_metadata_grows_old(bootstrap: str) -> None:
         await changed.wait()  # nobody asked
         await one.close()
         assert proxy.count(ApiKey.METADATA) == 2
+
+
+async def test_metadata_is_refreshed_whatever_raised_before(bootstrap: str) -> None:
+    """What hears of a change, or a round itself."""
+    one = cluster(bootstrap, metadata_max_age_ms=1)
+    heard = asyncio.Event()
+
+    def raises() -> None:
+        raise RuntimeError("planted")
+
+    one.on_change += [raises, heard.set]
+    async with asyncio.timeout(20):
+        await one.updated()
+        await heard.wait()
+        topics, one._topics = one._topics, None  # type: ignore[assignment] - no request can be made of it
+        with pytest.raises(ClientFault):
+            await one.updated()
+        one._topics = topics
+        heard.clear()
+        await heard.wait()
+    await one.close()
 
 
 async def test_the_bootstrap_connection_becomes_the_brokers(bootstrap: str) -> None:

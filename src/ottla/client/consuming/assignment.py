@@ -14,6 +14,7 @@ from ottla.client.errors import CorruptRecords, KafkaError, SerializationFailed
 from ottla.client.records import ConsumerRecord
 from ottla.client.schemas import SchemaDeserializer, SchemaNotLoaded
 from ottla.client.serializers import Deserializer
+from ottla.client.wire.metadata import Metadata
 from ottla.model import NO_BROKER, NO_EPOCH, TopicPartition
 from ottla.records.aborted import AbortedTransactions
 from ottla.records.batch import BatchHeader, Readable, iterate, parse_header
@@ -85,6 +86,7 @@ class AssignedPartition:
         "position_epoch",
         "read_replica",
         "read_replica_until_ms",
+        "refused_by",
         "reset",
         "tp",
     )
@@ -115,6 +117,8 @@ class AssignedPartition:
         self._rows_epoch = int(NO_EPOCH)
         #: To be raised when everything before it has been given out.
         self.error: KafkaError | None = None
+        #: The metadata by which its topic was refused last: nobody hears of that again before there is newer.
+        self.refused_by: Metadata | None = None
         self.failures = 0
         self.not_before_ms = 0
         self.high_watermark: int | None = None
@@ -270,9 +274,13 @@ class AssignedPartition:
         )
 
     def _passed(self, header: BatchHeader) -> None:
+        self._moved_to(header.next_offset, header.leader_epoch)
+
+    def _moved_to(self, offset: int, epoch: int) -> None:
+        """A batch that lies wholly before the position says nothing of the epoch there."""
         assert self.position is not None
-        self.position = max(self.position, header.next_offset)
-        self.position_epoch = header.leader_epoch
+        if offset > self.position:
+            self.position, self.position_epoch = offset, epoch
 
     # As Arrow
 
@@ -307,8 +315,7 @@ class AssignedPartition:
             self._rows.extend(found.rows)
             self._rows_epoch = found.leader_epoch
         elif found.next_offset is not None:
-            self.position = max(self.position, found.next_offset)
-            self.position_epoch = found.leader_epoch
+            self._moved_to(found.next_offset, found.leader_epoch)
 
     def _ask_again(self) -> None:
         """What was decoded for another way of reading is dropped, and fetched once more."""

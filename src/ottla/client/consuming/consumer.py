@@ -36,7 +36,7 @@ from ottla.client.consuming.group.listener import check_listener
 from ottla.client.consuming.group.member import GroupMember
 from ottla.client.consuming.group.membership import GroupMetadata
 from ottla.client.consuming.offset_questions import OffsetQuestions
-from ottla.client.consuming.reading import RecordReading
+from ottla.client.consuming.reading import RecordReading, error_to_raise
 from ottla.client.consuming.resets import Resets
 from ottla.client.errors import (
     BadArgument,
@@ -173,9 +173,10 @@ class Consumer(OffsetQuestions):
         self._assign(dict.fromkeys(checked_partitions(partitions)))
 
     def _assign(self, wanted: Iterable[TopicPartition]) -> None:
+        before = {tp.topic for tp in self._reading.assigned}  # of which some may not be there
         self._reading.replace(wanted, self._fresh if self._group is None else self._group.placing.fresh)
         topics = {tp.topic for tp in self._reading.assigned}
-        self.cluster.forget({name for name in self.cluster.metadata.topics if name not in topics})
+        self.cluster.forget({*before, *self.cluster.metadata.topics} - topics)
         self.cluster.want(topics)
         self._wake()
 
@@ -217,6 +218,7 @@ class Consumer(OffsetQuestions):
         """Gives out nothing of these partitions until `resume`; their positions stay."""
         for tp in partitions:
             self._one(tp).paused = True
+        self._reading.count_as_not_read(partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
         for tp in partitions:
@@ -233,7 +235,7 @@ class Consumer(OffsetQuestions):
         deadline = self._deadline(self.settings.default_api_timeout_ms if given_ms is None else given_ms)
         while (position := self._reading.position(partition)) is None:
             if one.error is not None:
-                raise one.error
+                raise error_to_raise(one)
             self._wake()
             if not await self._wait_for_news(deadline) and self._reading.position(partition) is None:
                 raise RequestTimedOut(f"{partition}: the position was not found in time")

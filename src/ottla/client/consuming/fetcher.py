@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.client.consuming.assignment import CHUNKS_MAX, AssignedPartition, Chunk
 from ottla.client.consuming.fetch_session import FetchSession, WantedPartition
@@ -66,8 +66,25 @@ _PASSING: Final = frozenset(
     }
 )
 
-#: What was asked for and in which generation of its partition.
-_Asked = dict[TopicPartition, tuple[AssignedPartition, int, int]]
+
+class AskedPartition(NamedTuple):
+    """What a fetch on its way asks of one partition."""
+
+    one: AssignedPartition
+    generation: int
+    offset: int
+    #: Whether the broker that is asked leads it, as far as is known; otherwise it is a replica to read from.
+    of_leader: bool
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether its answer still counts: a partition may be on its way from two brokers, and the first that brings
+        something moves on."""
+        one = self.one
+        return one.generation == self.generation and one.fetch_offset == self.offset and one.error is None
+
+
+_Asked = dict[TopicPartition, AskedPartition]
 
 
 class Fetcher:
@@ -147,7 +164,8 @@ class Fetcher:
                 continue
             node = self._source(one, now_ms)
             if node is None:
-                self._cluster.request_update()
+                if not self._resets.refused(one, self._on_news):
+                    self._cluster.request_update()
             elif node not in self._under_way:
                 groups.setdefault(node, []).append(one)
         for node, group in groups.items():
@@ -200,7 +218,8 @@ class Fetcher:
                 one.fetch_epoch if version >= _DIVERGING else NO_EPOCH,
                 settings.max_partition_fetch_bytes,
             )
-            asked[one.tp] = (one, one.generation, one.fetch_offset)
+            leads = leader is not None and leader.leader == node
+            asked[one.tp] = AskedPartition(one, one.generation, one.fetch_offset, leads)
         request = FetchRequest(
             max_wait_ms=settings.fetch_max_wait_ms,
             min_bytes=settings.fetch_min_bytes,
@@ -258,8 +277,8 @@ class Fetcher:
             name = topic.topic or names.get(bytes(topic.topic_id), "")
             for data in topic.partitions:
                 found = asked.get(TopicPartition(name, data.partition_index))
-                if found is not None and found[0].generation == found[1] and not found[0].error:
-                    self._take(found[0], found[2], bytes(topic.topic_id), data, nodes)
+                if found is not None and found.is_awaited:
+                    self._take(found, bytes(topic.topic_id), data, nodes)
         self._on_news()
         self.wake()
 
@@ -268,7 +287,8 @@ class Fetcher:
         self._sessions.setdefault(node, FetchSession()).restart()
         failures = self._failures[node] = self._failures.get(node, 0) + 1
         until_ms = self._clock.monotonic_ms() + self._backoff.pause_ms(failures)
-        for one, _, _ in asked.values():
+        for found in asked.values():
+            one = found.one
             one.not_before_ms = until_ms
             one.read_replica = NO_BROKER
             if not error.retriable:
@@ -277,12 +297,11 @@ class Fetcher:
         self._on_news()
         self.wake()
 
-    def _take(
-        self, one: AssignedPartition, offset: int, topic_id: bytes, data: PartitionData, nodes: list[Node]
-    ) -> None:
+    def _take(self, asked: AskedPartition, topic_id: bytes, data: PartitionData, nodes: list[Node]) -> None:
+        one, offset = asked.one, asked.offset
         code = error_code(data.error_code)
         if code is not ErrorCode.NONE:
-            self._refused(one, offset, code, data, nodes)
+            self._refused(asked, code, data, nodes)
             return
         one.failures = 0
         if data.diverging_epoch.epoch >= 0:
@@ -320,13 +339,12 @@ class Fetcher:
         one.fetch_offset = max(offset, last.next_offset)
         one.fetch_epoch = last.leader_epoch
 
-    def _refused(
-        self, one: AssignedPartition, offset: int, code: ErrorCode, data: PartitionData, nodes: list[Node]
-    ) -> None:
+    def _refused(self, asked: AskedPartition, code: ErrorCode, data: PartitionData, nodes: list[Node]) -> None:
+        one, offset = asked.one, asked.offset
         if data.current_leader.leader_id >= 0:
             leader = data.current_leader
             self._cluster.learn_leader(*one.tp, leader.leader_id, leader.leader_epoch, nodes)
-        if code is ErrorCode.OFFSET_OUT_OF_RANGE and one.read_replica < 0:
+        if code is ErrorCode.OFFSET_OUT_OF_RANGE and asked.of_leader:
             strategy = self._resets.strategy()
             if strategy is None:
                 one.error = OffsetOutOfRange(

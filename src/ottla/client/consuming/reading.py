@@ -55,10 +55,15 @@ class RecordReading:
         held = [tp for tp in partitions if tp in self.assigned]
         for tp in held:
             self.assigned[tp].held = True
-        for tp, place in self.positions(held).items():
+        self.count_as_not_read(held)
+
+    def count_as_not_read(self, partitions: Iterable[TopicPartition]) -> None:
+        """What iteration has taken of these and not given out is read again."""
+        chosen = list(partitions)
+        for tp, place in self.positions(chosen).items():
             if place.offset != self.assigned[tp].position:
                 self.assigned[tp].seek(place.offset, place.leader_epoch)
-        self.drop_ahead(held)
+        self.drop_ahead(chosen)
 
     def drop_ahead(self, partitions: Iterable[TopicPartition]) -> None:
         if self.ahead:
@@ -119,7 +124,7 @@ class RecordReading:
             except KafkaError as error:
                 fault = fault or error
             if one.error is not None and not one.has_records:
-                fault = fault or _raised(one)
+                fault = fault or error_to_raise(one)
             if len(taken) >= limit:
                 # Its turn is over: the others come first next time.
                 self.assigned[tp] = self.assigned.pop(tp)
@@ -145,7 +150,7 @@ class RecordReading:
                 self.assigned[tp] = self.assigned.pop(tp)
                 return batch
             if one.error is not None and not one.has_records:
-                fault = fault or _raised(one)
+                fault = fault or error_to_raise(one)
         if fault is not None:
             raise fault
         return None
@@ -163,7 +168,7 @@ class RecordReading:
                 self.assigned[tp] = self.assigned.pop(tp)
                 return fetched
             if one.error is not None:
-                fault = fault or _raised(one)
+                fault = fault or error_to_raise(one)
         if fault is not None:
             raise fault
         return None
@@ -189,7 +194,7 @@ class RecordReading:
         return self._key_deserializer is not None or self._value_deserializer is not None
 
 
-def _raised(one: AssignedPartition) -> KafkaError:
+def error_to_raise(one: AssignedPartition) -> KafkaError:
     """The partition's error. One that does not lie in the position is forgotten, so that it is tried again."""
     error = one.error
     assert error is not None

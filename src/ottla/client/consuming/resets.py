@@ -45,6 +45,8 @@ class Resets:
         self._isolation_level = isolation_level
         #: The look-ups under way, by the leader that is asked; by NO_BROKER the one for leaders.
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        #: Rounds of metadata, one after the other, that have left a partition without a leader.
+        self._leaderless_rounds = 0
 
     def strategy(self) -> int | None:
         """What ListOffsets is asked where nobody sought; None where that is an error."""
@@ -63,17 +65,31 @@ class Resets:
             if leader is not None:
                 by_leader.setdefault(leader.leader, []).append(one)
                 continue
-            refused = error_of(metadata.errors.get(one.tp.topic, ErrorCode.LEADER_NOT_AVAILABLE), about=one.tp.topic)
-            if not refused.retriable:
-                one.error = refused
-                loop.call_soon(then)
-            else:
+            if not self.refused(one, then):
                 leaderless.append(one)
-        if leaderless and NO_BROKER not in self._tasks:
+        if not leaderless:
+            self._leaderless_rounds = 0
+        elif NO_BROKER not in self._tasks:
+            self._leaderless_rounds += 1
             self._tasks[NO_BROKER] = loop.create_task(self._look_for_leaders(leaderless, then))
         for node, wanted in by_leader.items():
             if node not in self._tasks:
                 self._tasks[node] = loop.create_task(self._look_up(node, wanted, then))
+
+    def refused(self, one: AssignedPartition, then: Callable[[], None]) -> bool:
+        """Whether its topic is kept from us for a reason that does not pass by itself. That is an error once for each
+        round of metadata, as it may have been allowed since; `then` is called when there is one."""
+        metadata = self._cluster.metadata
+        code = metadata.errors.get(one.tp.topic, ErrorCode.LEADER_NOT_AVAILABLE)
+        refusal = error_of(code, about=one.tp.topic)
+        if refusal.retriable:
+            return False
+        if one.refused_by is metadata:
+            self._cluster.request_update()
+        else:
+            one.refused_by, one.error = metadata, refusal
+            asyncio.get_running_loop().call_soon(then)
+        return True
 
     async def _look_for_leaders(self, wanted: list[AssignedPartition], then: Callable[[], None]) -> None:
         """One round of metadata; those that it brings leaders for are looked up without the pause behind it."""
@@ -87,7 +103,7 @@ class Resets:
                     for one in wanted:
                         one.error = one.error or error
                     then()
-            await asyncio.sleep(self._backoff.pause_ms(1) / 1000)
+            await asyncio.sleep(self._backoff.pause_ms(max(1, self._leaderless_rounds)) / 1000)
         finally:
             del self._tasks[NO_BROKER]
             then()

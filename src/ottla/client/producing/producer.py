@@ -155,7 +155,7 @@ class Producer(TransactionMethods):
             if place >= len(route.topic.partitions):
                 route = await self._route(topic, place)
             if self._waiting or not self._queues.has_room(cost):
-                await self._room(cost)
+                route = await self._room(cost, route)
             delivery = self._append(route, place, timestamp, raw_key, raw_value, checked, cost)
         if on_delivery is not None:
             delivery.add_done_callback(on_delivery)
@@ -336,7 +336,7 @@ class Producer(TransactionMethods):
         route = await self._route(topic, partition)
         cost = self._queues.cost(key, value, headers)
         if self._waiting or not self._queues.has_room(cost):
-            await self._room(cost)
+            route = await self._room(cost, route)
         place = self._place(route, key, cost) if partition is None else partition
         return self._append(route, place, timestamp, key, value, headers, cost)
 
@@ -363,7 +363,7 @@ class Producer(TransactionMethods):
         """Puts a finished batch behind its partition's others, when there is room for it."""
         route = await self._route(topic, partition)
         if self._waiting or not self._queues.has_room(records.size):
-            await self._room(records.size)
+            route = await self._room(records.size, route)
         self.check_takes()
         sender = self._sender
         assert sender is not None
@@ -465,7 +465,9 @@ class Producer(TransactionMethods):
         self._check_open()
         return route
 
-    async def _room(self, cost: int) -> None:
+    async def _room(self, cost: int, route: TopicRoute) -> TopicRoute:
+        """Waits for room; gives the route to take behind that."""
         assert self._sender is not None
         await self._waiting.wait(cost, self._sender)
         self._check_open()
+        return self._routes.taken_up(route)

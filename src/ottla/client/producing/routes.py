@@ -55,6 +55,17 @@ class TopicRoutes:
         route.topic = found
         return route
 
+    def taken_up(self, route: TopicRoute) -> TopicRoute:
+        """The route for its topic behind a wait, in which it may have been forgotten: then it is kept again."""
+        name = route.topic.name
+        found = self.known.get(name)
+        if found is None:
+            found = self.known[name] = route
+            route.used = True
+            self._cluster.want([name])
+            self._cluster.request_update()
+        return found
+
     async def _grown(self, topic: str, partition: int) -> Topic:
         """The topic when it has this partition: it may have grown, and brokers hear of that at different times."""
 

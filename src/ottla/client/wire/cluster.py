@@ -26,12 +26,15 @@ from ottla.client.wire.connection import Answer, BrokerConnection
 from ottla.client.wire.connections import CONTROL, Connections
 from ottla.client.wire.metadata import Metadata, Node, Topic
 from ottla.client.wire.world import ClientPorts
+from ottla.logs import logger
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.protocol.message import Message
 
 #: However short `metadata.max.age.ms` is.
 _AGE_SECONDS_MIN: Final = 0.1
+
+_LOG = logger("client")
 
 Result = TypeVar("Result")
 
@@ -259,12 +262,13 @@ class Cluster:
                     current.set_result(None)
                     failures = 0
                     self._soon_at = asyncio.get_running_loop().time() + self._retry.pause_ms(1) / 1000
-                    for call in self.on_change:
-                        call()
+                    self._call_on_change()
                 if self._next_round is not None:
                     await asyncio.sleep(self._retry.pause_ms(max(1, failures)) / 1000)
         finally:
             self._updater = None
+            if not self._closed:
+                self._set_age_timer()  # also behind a fault of our own: what is known must not grow old for ever
 
     async def _one_round(self) -> None:
         self._cancel_soon()
@@ -288,15 +292,21 @@ class Cluster:
         if known.lacks_something(answer):
             self.knew_nobody(connection)
         self.connections.close_idle()
-        self._set_age_timer()
 
     def learn_leader(self, topic: str, partition: int, leader: int, epoch: int, nodes: Iterable[Node]) -> None:
         """A broker that does not lead (any more) has named the leader."""
         changed = known.with_leader(self.metadata, topic, partition, leader, epoch, nodes)
         if changed is not self.metadata:
             self.metadata = changed
-            for call in self.on_change:
+            self._call_on_change()
+
+    def _call_on_change(self) -> None:
+        """One that raises keeps neither the others from being called nor the metadata from being refreshed."""
+        for call in list(self.on_change):
+            try:
                 call()
+            except Exception as error:
+                _LOG.error("what was called for changed metadata raised", error=error)
 
     def _cancel_soon(self) -> None:
         if self._soon_timer is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 from tests.client.producing.transactions.generations import GENERATIONS, committed, speaking
@@ -22,7 +23,7 @@ from ottla.client.errors import (
 )
 from ottla.client.producing.producer import Producer
 from ottla.client.records import ProducerRecord
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -334,3 +335,31 @@ async def test_one_that_was_aborted_before_its_time_was_fenced(bootstrap: str, t
         await producer.send_and_wait(topic, b"in vain")
         with pytest.raises(ProducerFenced):
             await producer.commit()
+
+
+@pytest.mark.parametrize("key", [ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.TXN_OFFSET_COMMIT])
+async def test_a_partition_that_the_answer_leaves_out_is_asked_for_again(
+    bootstrap: str, topic: str, key: ApiKey
+) -> None:
+    def forget_all(answer: Any) -> None:
+        if key is ApiKey.TXN_OFFSET_COMMIT:
+            answer.topics = []
+        else:
+            answer.results_by_topic_v3_and_below = []
+
+    asked = 0
+
+    def rule(request: Request) -> Action:
+        nonlocal asked
+        asked += request.key == key
+        return Pass(forget_all if request.key == key and asked == 1 else None)
+
+    settings = {**IMPATIENT, "transactional_id": f"of-{topic}"}
+    async with speaking(bootstrap, 1, rule) as proxy, Producer(settings, bootstrap_servers=proxy.bootstrap) as producer:
+        await producer.init_transactions()
+        await producer.begin()
+        await producer.send(topic, b"x", partition=0)
+        await producer.send_offsets({TopicPartition(topic, 0): 1}, f"group-of-{topic}")
+        await producer.commit()
+        assert asked == 2
+    assert await committed(bootstrap, topic) == [b"x"]

@@ -14,6 +14,7 @@ from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.consuming.group.membership import POLLED_TOO_LATE, Membership
 from ottla.client.consuming.group.wire import NO_GENERATION
 from ottla.client.errors import (
+    BadAnswer,
     ClientClosed,
     CommitFailed,
     KafkaError,
@@ -188,12 +189,16 @@ class Commits:
             self._coordinator.blame(error)
             raise
         names = {bytes(topic.topic_id): topic.name for topic in request.topics} if version >= _BY_ID else {}
-        errors: dict[TopicPartition, KafkaError] = {}
+        errors: dict[TopicPartition, KafkaError] = {
+            tp: BadAnswer(f"group {membership.group_id}: the coordinator said nothing about {tp}") for tp in offsets
+        }
         done: dict[TopicPartition, None] = {}
         for topic in answer.topics:
             name = names.get(bytes(topic.topic_id), "") if version >= _BY_ID else topic.name
             for one in topic.partitions:
                 tp = TopicPartition(name, one.partition_index)
+                if errors.pop(tp, None) is None:
+                    continue
                 if one.error_code and one.error_code not in passed_over:
                     errors[tp] = error_of(one.error_code, about=str(tp))
                 else:

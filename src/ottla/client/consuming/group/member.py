@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from ottla.client.consuming.group.assignors.chosen import chosen_assignors
@@ -310,7 +311,10 @@ class GroupMember:
         self._on_news()
 
     def _hangs(self) -> None:
-        if not self.subscribed or self._membership.member_id == NO_MEMBER:
+        if not self.subscribed:
+            return
+        if self._membership.member_id == NO_MEMBER:
+            self.watch.start()  # it may become a member yet, with nobody there who polls
             return
         _LOG.warning(
             "nobody has polled for longer than max.poll.interval.ms: this member leaves its group. If the records of "
@@ -350,10 +354,16 @@ class GroupMember:
         """Unsubscribes and leaves. What the listener raises is raised when all is done."""
         self._stop_rebalancing()
         self.watch.stop()
-        await self._steps.finish(within=True)
-        if commit and self.auto_commit.enabled and self._reading.assigned and self._may_commit_last():
-            self._reading.hold(self._reading.assigned)
-            await self._commit_last(self._reading.assigned)
+        try:
+            await self._steps.finish(within=True)
+            if commit:
+                await self._settle_commits()
+            if commit and self.auto_commit.enabled and self._reading.assigned and self._may_commit_last():
+                self._reading.hold(self._reading.assigned)
+                await self._commit_last(self._reading.assigned)
+        except asyncio.CancelledError:
+            self._go_on()
+            raise
         if self.subscribed:
             owned = list(self._reading.assigned)
             if owned:
@@ -368,6 +378,21 @@ class GroupMember:
         if self._leaving:
             await asyncio.wait(set(self._leaving))
         self._steps.raise_fault()
+
+    def _go_on(self) -> None:
+        """Its end was cancelled before anything was let go of: the next poll reads on, as a member if it was one."""
+        for one in self._reading.assigned.values():
+            one.held = False
+        if self.subscribed:
+            self.watch.start()
+            self._membership.want("its end was cancelled")
+
+    async def _settle_commits(self) -> None:
+        """Those that nobody waits for: behind the end they would be refused, or given up."""
+        timeout_ms = min(_LAST_COMMIT_MS_MAX, self._settings.default_api_timeout_ms)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self.commits.settle()
 
     def _may_commit_last(self) -> bool:
         return not self.subscribed or self._membership.generation != NO_GENERATION

@@ -87,22 +87,27 @@ class Placing:
             while wanted := self._open():
                 generations = {tp: one.generation for tp, one in wanted.items()}
                 try:
-                    found = await self._ask(list(wanted))
+                    found, errors = await self._ask(list(wanted))
                 except ClientClosed:
                     return
                 except KafkaError as error:
-                    self._coordinator.blame(error)
-                    if not error.retriable:
-                        for one in wanted.values():
-                            one.error = error
-                        return
+                    found, errors = {}, dict.fromkeys(wanted, error)
+                for tp, one in wanted.items():
+                    if one.generation != generations[tp]:
+                        continue
+                    if tp in found:
+                        self._put(one, found[tp])
+                    elif not errors[tp].retriable:
+                        one.error = errors[tp]
+                for refusal in set(errors.values()):
+                    self._coordinator.blame(refusal)
+                if any(refusal.retriable for refusal in errors.values()):
+                    if found:
+                        self._on_placed()  # those need not wait for the others
                     failures += 1
                     await asyncio.sleep(self._backoff.pause_ms(failures) / 1000)
-                    continue
-                failures = 0
-                for tp, one in wanted.items():
-                    if one.generation == generations[tp]:
-                        self._put(one, found.get(tp))
+                else:
+                    failures = 0
         finally:
             self._task = None
             self._on_placed()
@@ -131,7 +136,10 @@ class Placing:
             async with asyncio.timeout(allowed_ms / 1000):
                 while wanted:
                     try:
-                        return await self._ask(wanted)
+                        found, errors = await self._ask(wanted)
+                        if not errors:
+                            return found
+                        raise min(errors.values(), key=lambda error: error.retriable)
                     except KafkaError as error:
                         if not error.retriable:
                             raise
@@ -143,7 +151,8 @@ class Placing:
             raise last or RequestTimedOut(f"no answer within {allowed_ms} ms") from None
         return {}
 
-    async def _ask(self, wanted: list[TopicPartition]) -> GroupPositions:
+    async def _ask(self, wanted: list[TopicPartition]) -> tuple[GroupPositions, dict[TopicPartition, KafkaError]]:
+        """Asked once: what is committed, and of which partitions that cannot be said now; raises what befell all."""
         connection = await self._coordinator.connection()
         request, version, names = self._request(wanted, connection)
         answer = await connection.ask(
@@ -163,21 +172,25 @@ class Placing:
         if code:
             raise error_of(code, about=f"group {self._settings.group_id}")
         found: GroupPositions = {}
+        # Where nobody says that nothing is committed, records would be passed over.
+        errors: dict[TopicPartition, KafkaError] = {
+            tp: BadAnswer(f"group {self._settings.group_id}: the coordinator said nothing about {tp}") for tp in wanted
+        }
         for name, one in rows:
             tp = TopicPartition(name, one.partition_index)
+            if errors.pop(tp, None) is None:
+                continue
             if one.error_code:
                 if one.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
                     self._cluster.request_update()
-                raise error_of(one.error_code, about=str(tp))
+                errors[tp] = error_of(one.error_code, about=str(tp))
+                continue
             found[tp] = (
                 CommittedOffset(one.committed_offset, one.metadata or "", one.committed_leader_epoch)
                 if one.committed_offset >= 0
                 else None
             )
-        for tp in wanted:
-            if tp not in found:  # nobody said that nothing is committed: records would be passed over
-                raise BadAnswer(f"group {self._settings.group_id}: the coordinator said nothing about {tp}")
-        return {tp: found[tp] for tp in wanted}
+        return found, errors
 
     def _request(
         self, wanted: list[TopicPartition], connection: BrokerConnection

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from ottla.client.producing.sequences import ProducerIdentity
-from ottla.client.producing.transactions.calls import CoordinatorCalls, worst
+from ottla.client.producing.transactions.calls import CoordinatorCalls, code_of_all
 from ottla.client.producing.transactions.core import CLASSIC, EPOCH_A_TRANSACTION, TransactionIdentity
 from ottla.client.producing.transactions.finishing import END_WITH_EPOCH
 from ottla.client.settings import ProducerSettings
@@ -94,10 +94,13 @@ async def add_partitions(
         coordinator,
         request,
         AddPartitionsToTxnResponse,
-        lambda answer: worst(
-            one.partition_error_code
-            for topic in answer.results_by_topic_v3_and_below
-            for one in topic.results_by_partition
+        lambda answer: code_of_all(
+            named,
+            (
+                (topic.name, one.partition_index, one.partition_error_code)
+                for topic in answer.results_by_topic_v3_and_below
+                for one in topic.results_by_partition
+            ),
         ),
         about=f"{identity.transactional_id} with {', '.join(map(str, named[:_NAMED_MAX]))}",
         timeout_ms=timeout_ms,

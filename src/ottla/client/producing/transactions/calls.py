@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from ottla.client.errors import KafkaError, RequestTimedOut, error_of
+from ottla.client.errors import BadAnswer, KafkaError, RequestTimedOut, error_of
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.connection import Answer, BrokerConnection
 from ottla.client.wire.coordinator import MOVED, Coordinator
 from ottla.client.wire.metadata import error_code
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.message import Message
 
 #: The first pause after CONCURRENT_TRANSACTIONS: markers take a millisecond or two on a broker that is near.
@@ -34,6 +34,18 @@ def worst(codes: Iterable[int]) -> int:
     found = {code for code in codes if code}
     by_weight = sorted(found, key=lambda code: (error_code(code).retriable, code == ErrorCode.OPERATION_NOT_ATTEMPTED))
     return by_weight[0] if by_weight else 0
+
+
+def code_of_all(asked: Iterable[TopicPartition], answered: Iterable[tuple[str, int, int]]) -> int:
+    """The code that decides of (topic, partition, code); raises BadAnswer where nothing is said of one that was
+    asked."""
+    codes = {TopicPartition(topic, number): code for topic, number, code in answered}
+    if code := worst(codes.values()):
+        return code
+    for tp in asked:
+        if tp not in codes:
+            raise BadAnswer(f"the coordinator said nothing about {tp}")
+    return 0
 
 
 class CoordinatorCalls:

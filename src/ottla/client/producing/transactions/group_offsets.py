@@ -10,7 +10,7 @@ from ottla.client.arguments import a_kind_of, checked_committable, checked_parti
 from ottla.client.consuming.group.membership import NO_MEMBER, GroupMetadata
 from ottla.client.consuming.group.wire import NO_GENERATION
 from ottla.client.errors import BadArgument
-from ottla.client.producing.transactions.calls import CoordinatorCalls, worst
+from ottla.client.producing.transactions.calls import CoordinatorCalls, code_of_all
 from ottla.client.producing.transactions.core import EPOCH_A_TRANSACTION, TransactionIdentity
 from ottla.client.wire.coordinator import Coordinator
 from ottla.client.wire.leaders import by_topic
@@ -86,7 +86,10 @@ async def commit_offsets(
         coordinator,
         request,
         TxnOffsetCommitResponse,
-        lambda answer: worst(one.error_code for topic in answer.topics for one in topic.partitions),
+        lambda answer: code_of_all(
+            offsets,
+            ((topic.name, one.partition_index, one.error_code) for topic in answer.topics for one in topic.partitions),
+        ),
         about=f"offsets of {group.group_id}",
         timeout_ms=timeout_ms,
         at_least=_ADDS_GROUP if newer else _WITH_MEMBER if names_member else 0,
