@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -211,6 +212,58 @@ def test_an_interrupt_while_a_record_is_handed_over_stops_no_later_one(
                 producer.send(topic, b"x")
         producer.send(topic, b"y", on_delivery=lambda _: delivered.set())
         assert delivered.wait(10)
+
+
+FORKS = """
+import os, sys
+
+from ottla.client.errors import ClientClosed
+from ottla.client.sync import Admin, Consumer, Producer
+
+address, topic = sys.argv[1:]
+producer, admin, consumer = Producer(bootstrap_servers=address), Admin(bootstrap_servers=address), Consumer(
+    bootstrap_servers=address, auto_offset_reset="earliest"
+)
+unused = Producer(bootstrap_servers=address)
+delivery = producer.send(topic, b"before")
+admin.list_topics()
+consumer.assign(consumer.partitions_for(topic))
+child = os.fork()
+if not child:
+    calls = {
+        "send": lambda: producer.send(topic, b"lost"), "flush": producer.flush, "result": delivery.result,
+        "list": admin.list_topics, "poll": lambda: consumer.poll(timeout_ms=1), "admin": admin.close,
+    }
+    for name, call in calls.items():
+        try:
+            call()
+            print(name, "nothing", flush=True)
+        except ClientClosed as error:
+            print(name, "forked" in str(error), flush=True)
+    producer.close()
+    print("unused", unused.send_and_wait(topic, b"child", timeout=30).offset >= 0, flush=True)
+    unused.close()
+    os._exit(0)
+os.waitpid(child, 0)
+producer.send_and_wait(topic, b"after", timeout=30)
+producer.close()
+found = []
+while len(found) < 3:
+    found += [record.value.decode() for record in consumer.poll(timeout_ms=5000)]
+print(*sorted(found))
+consumer.close()
+admin.close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_client_stays_in_the_process_that_it_was_used_in(bootstrap: str, topic: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS, bootstrap, topic], capture_output=True, text=True, timeout=60, check=False
+    )
+    names = ("send", "flush", "result", "list", "poll", "admin", "unused")
+    expected = "".join(f"{name} True\n" for name in names) + "after before child\n"
+    assert (done.stdout, done.returncode) == (expected, 0), done.stderr
 
 
 OUTLIVES_THE_MAIN_THREAD = """

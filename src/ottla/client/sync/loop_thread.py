@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+from weakref import WeakSet
 
 from ottla.client.arguments import checked_number
 from ottla.client.errors import ClientClosed, WrongThread
 
 Result = TypeVar("Result")
 
+#: Those whose thread runs, which a process that is forked off does not have.
+_running: Final[WeakSet[LoopThread]] = WeakSet()
+_CLOSED: Final = "the client is closed"
+_LEFT_BEHIND: Final = "the client was used before this process was forked off, and works in that one: make one here"
+
 
 class LoopThread:
-    """Started with the first thing to do, so that a client that is made before a fork does not lose its thread."""
+    """Started with the first thing to do, so that a client that is made before a fork does not lose its thread.
 
-    def __init__(self, name: str) -> None:
+    A client that was used before is closed in the new process, which is told by `on_fork`.
+    """
+
+    def __init__(self, name: str, on_fork: Callable[[], object] | None = None) -> None:
         self._name = name
+        self._on_fork = on_fork
+        self._why_ended = _CLOSED
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -27,14 +39,29 @@ class LoopThread:
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
-            if self._ended:
-                raise ClientClosed("the client is closed")
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                # A daemon: a program that forgets to close a client can still end.
-                self._thread = threading.Thread(target=self._run_loop, name=self._name, daemon=True)
-                self._thread.start()
-            return self._loop
+            return self._started()
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        self.check_runs()
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            # A daemon: a program that forgets to close a client can still end.
+            self._thread = threading.Thread(target=self._run_loop, name=self._name, daemon=True)
+            self._thread.start()
+            _running.add(self)
+        return self._loop
+
+    def check_runs(self) -> None:
+        if self._ended:
+            raise ClientClosed(self._why_ended)
+
+    def left_behind(self) -> None:
+        """In a process that was forked off, whose only thread is another one. Locks may be held by those it lacks."""
+        self._lock = threading.Lock()
+        self._ended, self._why_ended = True, _LEFT_BEHIND
+        self._thread = None  # the loop is kept as it is: to let go of its sockets would tell their peers
+        if self._on_fork is not None:
+            self._on_fork()
 
     def _run_loop(self) -> None:
         assert self._loop is not None
@@ -48,15 +75,18 @@ class LoopThread:
         future = self.begin(work)
         try:
             return future.result(seconds)
+        except CancelledError:  # by `end`
+            self.check_runs()
+            raise
         except BaseException:
             future.cancel()
             raise
 
     def begin(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Future[Result]:
         """Has a coroutine made and run in the loop's thread, whose result the caller will wait for."""
-        loop = self.loop
         self.check_may_wait()
-        return asyncio.run_coroutine_threadsafe(_made(work), loop)
+        with self._lock:  # what was begun is before the end, which cancels it
+            return asyncio.run_coroutine_threadsafe(_made(work), self._started())
 
     @property
     def is_here(self) -> bool:
@@ -88,6 +118,16 @@ class LoopThread:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+def _forked() -> None:
+    for thread in list(_running):
+        thread.left_behind()
+    _running.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 class _DaemonThreads(ThreadPoolExecutor):

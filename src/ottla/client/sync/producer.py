@@ -107,7 +107,7 @@ class Producer:
     ) -> None:
         self._inner = AsyncProducer(settings, world=world, **keywords)
         self.settings = self._inner.settings
-        self._thread = LoopThread("ottla-producer")
+        self._thread = LoopThread("ottla-producer", self._left_behind)
         self._handed: deque[Delivery] = deque()
         #: What was handed over and is in no batch yet: how many, and their bytes. Written under `_counting`.
         self._count = self._bytes = 0
@@ -175,6 +175,7 @@ class Producer:
         if self._is_full(delivery):
             self._wait_for_room(delivery)
         if self._closed:
+            self._thread.check_runs()
             raise ClientClosed("the producer is closed")
         with self._counting:
             self._count += 1
@@ -305,6 +306,14 @@ class Producer:
             self._thread.end()
             self._ended = True
             self._refuse_all()
+
+    def _left_behind(self) -> None:
+        """In a process that was forked off: what was handed over is sent by the one that it was handed over in."""
+        self._closed = self._ended = True
+        self._counting, self._room = threading.Lock(), threading.Condition()
+        self._count = self._bytes = 0
+        self._handed.clear()
+        self._held.clear()
 
     def _refuse_all(self) -> None:
         """In any thread: what was handed over and is in no batch has an end all the same."""
