@@ -13,7 +13,7 @@ from ottla.security.quotas import Use
 from ottla.steps import Steps, counted, pieces
 
 _BY_REF = 6
-#: TOPIC_DELETION_DISABLED is told.
+#: Before it clients take TOPIC_DELETION_DISABLED for an error that they do not know.
 _DISABLED_SINCE = 3
 
 

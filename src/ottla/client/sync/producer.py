@@ -309,11 +309,7 @@ class Producer:
 
     def _left_behind(self) -> None:
         """In a process that was forked off: what was handed over is sent by the one that it was handed over in."""
-        self._closed = self._ended = True
-        self._counting, self._room = threading.Lock(), threading.Condition()
-        self._count = self._bytes = 0
-        self._handed.clear()
-        self._held.clear()
+        self._closed, self._room = True, threading.Condition()
 
     def _refuse_all(self) -> None:
         """In any thread: what was handed over and is in no batch has an end all the same."""
