@@ -86,7 +86,8 @@ class LoopThread:
         """Has a coroutine made and run in the loop's thread, whose result the caller will wait for."""
         self.check_may_wait()
         with self._lock:  # what was begun is before the end, which cancels it
-            return asyncio.run_coroutine_threadsafe(_made(work), self._started())
+            loop = self._started()  # or raises, before there is a coroutine that nobody would await
+            return asyncio.run_coroutine_threadsafe(_made(work), loop)
 
     @property
     def is_here(self) -> bool:
