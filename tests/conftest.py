@@ -174,6 +174,7 @@ def apache_kafka(
 
     properties = {
         "log.cleaner.backoff.ms": "100",
+        "log.retention.ms": "-1",  # some records are of years ago
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",
     }

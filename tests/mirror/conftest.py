@@ -12,13 +12,14 @@ from tests.mirror.flows import Clusters
 
 __all__ = ["pytest_pyfunc_call"]
 
-#: A new group does not wait for others, members are missed soon, topics come from whoever creates them, and what can be
-#: compacted is, at once.
+#: A new group does not wait for others, members are missed soon, topics come from whoever creates them, what can be
+#: compacted is, at once, and records of years ago are kept: retention is looked at every five minutes.
 PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "500",
     "auto.create.topics.enable": "false",
     "log.cleaner.backoff.ms": "50",
+    "log.retention.ms": "-1",
 }
 
 

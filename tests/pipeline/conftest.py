@@ -38,7 +38,7 @@ _SETTINGS = (
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[InProcessBroker]:
-    with ottla.testing.broker() as running:
+    with ottla.testing.broker(properties={"log.retention.ms": "-1"}) as running:
         yield running
         close_links()
         close_kept_clients()

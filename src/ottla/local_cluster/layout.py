@@ -22,8 +22,12 @@ from ottla.local_cluster.free_ports import bound, free_port
 #: Brokers of one cluster on one host. Each is a process of its own.
 BROKERS_MAX: Final = 32
 #: With a tree of ours on the same host: a broker that was not heard of for so long is taken for dead. One whose process
-#: has died is at once, as its connection has closed.
-OWN_TREE: Final[Mapping[str, str]] = {"zookeeper.session.timeout.ms": "1500"}
+#: has died is at once, as its connection has closed. At its start it waits for the tree as long as Kafka does: many
+#: processes that start at once on few processors take seconds.
+OWN_TREE: Final[Mapping[str, str]] = {
+    "zookeeper.session.timeout.ms": "1500",
+    "zookeeper.connection.timeout.ms": "18000",
+}
 #: Of `listeners` in a property file that was written here.
 _LISTENER: Final = "PLAINTEXT://"
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 from tests.client.reading import read_all
 
 from ottla.client import sync
 from ottla.client.admin.results import ConfigResource
+from ottla.model import TopicPartition
 from ottla.spark.sink.entries import LEDGER_TOPIC, LedgerEntry, is_finished
 from ottla.spark.sink.errors import LedgerFault, QueryNameTaken
 from ottla.spark.sink.ledger import Ledger, free_query_name
@@ -133,15 +134,25 @@ def test_a_topic_that_forgets_is_refused(ottla_own_broker: InProcessBroker) -> N
         on(ottla_own_broker, "orders", Ledger.entry)
 
 
-def test_a_topic_that_was_made_again_is_read_from_its_beginning(ottla_own_broker: InProcessBroker) -> None:
-    async def through_it() -> list[Any]:
+@pytest.mark.parametrize("noticed", [False, True], ids=["by its end", "by the consumer itself"])
+def test_a_topic_that_was_made_again_is_read_from_its_beginning(
+    ottla_own_broker: InProcessBroker, noticed: bool
+) -> None:
+    async def through_it() -> LedgerEntry | None:
         ledger = Ledger({"bootstrap.servers": ottla_own_broker.bootstrap}, "orders")
         for batch in range(3):
             await ledger.finish("q", batch, 1)
         await asyncio.to_thread(ottla_own_broker.delete_topic, LEDGER_TOPIC)
         await asyncio.to_thread(ottla_own_broker.create_topic, LEDGER_TOPIC, 1, {"cleanup.policy": "compact"})
+        if noticed:
+            consumer, place = ledger._consumer, TopicPartition(LEDGER_TOPIC, 0)
+            assert consumer is not None
+            consumer.resume(place)
+            while await consumer.position(place):
+                await consumer.poll(timeout_ms=50)
+            consumer.pause(place)
         entry = await ledger.entry()
         await ledger.close()
-        return [entry]
+        return entry
 
-    assert asyncio.run(through_it()) == [None]
+    assert asyncio.run(through_it()) is None

@@ -102,6 +102,8 @@ class Ledger:
         self._driver: Producer | None = None
         #: The last record of the name.
         self._value: bytes | None = None
+        #: The offset behind the last record that was read.
+        self._read_to = 0
 
     async def entry(self) -> LedgerEntry | None:
         """What the topic says now. Creates the topic where there is none. Raises LedgerFault."""
@@ -182,15 +184,31 @@ class Ledger:
             async with asyncio.timeout(allowed_ms / 1000):
                 # Of all records: behind the last that is committed there may be one of an open transaction, and ours.
                 end = (await list_offsets(consumer.cluster, {_PARTITION: LATEST}))[_PARTITION].offset
-                if await consumer.position(_PARTITION) > end:  # the topic was deleted, and made again
-                    self._value = None
-                    consumer.seek_to_beginning(_PARTITION)
-                while await consumer.position(_PARTITION) < end:
+                while (position := await self._position(consumer, end)) < end:
                     for record in await consumer.poll(timeout_ms=_POLL_MS):
+                        if record.offset < position:  # the consumer went back while it was waited for
+                            self._begin_anew(consumer)
+                            break
+                        position = self._read_to = record.offset + 1
                         if record.key == self._name.encode():
                             self._value = record.value
         except TimeoutError:
             raise RequestTimedOut(f"{LEDGER_TOPIC} was not read to its end within {allowed_ms} ms") from None
+
+    async def _position(self, consumer: Consumer, end: int) -> int:
+        """Where to read on: at the beginning, where what was read is not what the topic holds.
+
+        It was deleted and made again, which its end tells here, or the consumer has noticed and gone back by itself.
+        """
+        position = await consumer.position(_PARTITION)
+        if position > end or position < self._read_to:
+            self._begin_anew(consumer)
+            position = await consumer.position(_PARTITION)
+        return position
+
+    def _begin_anew(self, consumer: Consumer) -> None:
+        self._value, self._read_to = None, 0
+        consumer.seek_to_beginning(_PARTITION)
 
     async def _write(self, value: bytes | None) -> None:
         """Where nobody is to be fenced."""

@@ -54,6 +54,11 @@ class SimulatedTree(SimulatedMachine):
         assert self.server is not None
         await self.server.stop()
 
+    def wake(self) -> None:
+        if self.is_paused and self.observer is not None:
+            self.observer.nobody_heard()
+        super().wake()
+
     def has_ended(self) -> None:
         self.server = None
 

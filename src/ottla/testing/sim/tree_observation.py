@@ -43,11 +43,14 @@ class TreeObserver:
         #: How often what happened.
         self.events: Counter[str] = Counter()
 
+    def nobody_heard(self) -> None:
+        """The tree was away, or stood still: nobody could hear before of those who are gone."""
+        self._gone = dict.fromkeys(self._gone, self._trace.seconds)
+
     def watch(self, store: TreeStore) -> None:
         """A store that is open, from now on."""
         self._take_over(store)
-        # Nobody could hear of their end before.
-        self._gone = dict.fromkeys(self._gone, self._trace.seconds)
+        self.nobody_heard()
         hooked = cast("Any", store)
         answer = hooked._answer  # noqa: SLF001 - the moment between durable and known has no other name
 
