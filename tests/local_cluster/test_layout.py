@@ -117,3 +117,11 @@ def test_nobody_is_warned_of_properties_that_nobody_set(tmp_path: Path) -> None:
         config = Config.parse(plan.properties)
         assert (config.warnings, config.without_effect) == ((), ("share.coordinator.state.topic.min.isr",))
         assert plan.properties["offsets.topic.replication.factor"] == "3"
+
+
+def test_a_broker_waits_longer_for_a_tree_of_ours_than_its_session_lasts(tmp_path: Path) -> None:
+    """Many processes that start at once on few processors need seconds; a death is noticed sooner."""
+    for plan in plans(tmp_path):
+        coordination = Config.parse(plan.properties).coordination
+        assert coordination.session_timeout_ms == 1_500
+        assert coordination.connection_timeout_ms == 18_000

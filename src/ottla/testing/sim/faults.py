@@ -49,6 +49,7 @@ class Faults:
             "kill_leader": lambda: self._kill(self._leader()),
             "isolate_leader": lambda: self._isolate(self._leader()),
             "kill_all": self._kill_all,
+            "kill_two": self._kill_two,
             "leave_one": self._leave_one,
             "isolate": lambda: self._isolate(self._broker()),
             "cut": lambda: self._cut(one_way=False),
@@ -118,6 +119,11 @@ class Faults:
     def _kill_all(self) -> None:
         """All brokers at about the same time, as a fault of theirs that they have in common."""
         for machine in self._cluster.brokers:
+            self._kill(machine)
+
+    def _kill_two(self) -> None:
+        """At once: of three replicas too few are left for `min.insync.replicas=2`."""
+        for machine in self._random.sample(self._cluster.brokers, 2):
             self._kill(machine)
 
     def _leave_one(self) -> None:

@@ -95,6 +95,15 @@ PROFILES: Final[Mapping[str, Profile]] = {
         ),
         Profile(name="tree", faults={**_TREE, "off_the_tree": 2.0, "kill": 1.0, "tree_full": 0.5}, operator=0.3),
         Profile(name="power", faults={"power": 3.0, "power_of_all": 1.5, "pause": 0.5}, flush=1.0),
+        # Two of three replicas die at once, time and again: what is left may neither acknowledge nor lose anything.
+        Profile(
+            name="quorum loss",
+            brokers=(3,),
+            faults={"kill_two": 3.0, "kill": 1.0},
+            pause_s=2.0,
+            min_insync_replicas=(2,),
+            topics=1,
+        ),
         # Nobody flushes: what one machine forgets the others have.
         Profile(
             name="forgetful",

@@ -73,7 +73,7 @@ PLANTED: Final = (
     Planted(control.partitions_given_too_early, "processes", HISTORY, 2),
     Planted(control.old_member_epoch_accepted, "processes", HISTORY, 2),
     Planted(replication.counted_before_the_checks, "short terms", LACKING | HISTORY, 16),
-    Planted(replication.watermark_moves_under_the_minimum, "processes", _one("WatermarkKeepsMinimum"), 3),
+    Planted(replication.watermark_moves_under_the_minimum, "quorum loss", _one("WatermarkKeepsMinimum"), 1),
     Planted(replication.joins_under_the_minimum_for_ever, "processes", _one("JoinsAtTheEnd"), 3),
     Planted(replication.followers_forget_producers, "short terms", HISTORY, 2),
     Planted(replication.two_fetchers, "short terms", HISTORY | LACKING | _one("LogMatching"), 9),
