@@ -40,6 +40,16 @@ def leaderless(number: int) -> Callable[[Any], None]:
     return change
 
 
+def led_by_nobody_known(number: int) -> Callable[[Any], None]:
+    """As in the moment in which a broker leaves the cluster, and its partitions' leaders are not elected yet."""
+
+    def change(answer: Any) -> None:
+        for topic in answer.topics:
+            topic.partitions[number].leader_id = 99
+
+    return change
+
+
 def without(number: int) -> Callable[[Any], None]:
     def change(answer: Any) -> None:
         for topic in answer.topics:
@@ -62,10 +72,11 @@ def refused(number: int) -> Callable[[Any], None]:
     ("key", "change"),
     [
         (ApiKey.METADATA, leaderless(1)),
+        (ApiKey.METADATA, led_by_nobody_known(1)),
         (ApiKey.LIST_OFFSETS, refused(1)),
         (ApiKey.LIST_OFFSETS, without(1)),
     ],
-    ids=["no-leader", "refused", "not-answered"],
+    ids=["no-leader", "unknown-leader", "refused", "not-answered"],
 )
 async def test_one_partition_without_a_place_keeps_no_other_waiting(
     bootstrap: str, wide_topic: str, key: ApiKey, change: Callable[[Any], None]
