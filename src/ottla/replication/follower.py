@@ -17,10 +17,12 @@ from collections.abc import Callable
 from functools import partial
 
 from ottla.model import ErrorCode, TopicPartition
+from ottla.records.batch import BatchHeader
 from ottla.replication.fencing import fencing
 from ottla.steps import DiskSteps, done_at_once
 from ottla.storage.errors import AppendRefused, RollDue
 from ottla.storage.log.log import Log
+from ottla.storage.log.replica_append import spanning
 
 
 class Follower:
@@ -113,6 +115,12 @@ class Follower:
             self._write()
         self.leader_committed(leader_high_watermark)
         self.leader_starts(leader_start)
+
+    def spanning_the_start(self, records: memoryview) -> BatchHeader | None:
+        """The batch that has to come first, where nothing is here yet and the leader's log begins in the middle of it:
+        somebody has deleted the records before. This log can begin with the batch only."""
+        log = self.log
+        return spanning(records, log.end_offset) if log.start_offset == log.end_offset else None
 
     def _write(self) -> None:
         self.log.write_staged()

@@ -38,6 +38,23 @@ async def test_a_new_replica_of_a_log_without_its_beginning(world: FetchingWorld
 
 
 @in_world()
+async def test_a_leader_that_begins_in_the_middle_of_a_batch_is_followed(world: FetchingWorld) -> None:
+    """Records are deleted one by one, and what is read is whole batches: a follower begins with all of the first."""
+    await world.give([world.state(TP, 1, 1, (1, 2), replicas=(1, 2))])
+    await world.produce(b"0", b"1")
+    await world.produce(b"2", b"3", b"4")
+    world.log(1, TP).advance_start(3)
+    await world.give([world.state(TP, 1, 2, (1, 2), replicas=(1, 2, 3))._replace(is_new=True)])
+    await world.produce(b"5")
+    await world.settled()
+    assert (world.log(3, TP).start_offset, world.log(3, TP).end_offset) == (3, 6)
+    world.kill(3)
+    await world.start(3)
+    await world.settled()
+    assert world.log(3, TP).end_offset == 6
+
+
+@in_world()
 async def test_an_unclean_leader_has_less_and_its_followers_give_up_the_rest(world: FetchingWorld) -> None:
     """A replica that was not in sync is elected, and its log has lost even the leader epochs that others know."""
     await world.lead_one(1, epoch=1)

@@ -22,6 +22,7 @@ from tests.storage.directory_world import (
 )
 
 from ottla.model import TopicPartition
+from ottla.records.record import Record, encode_batch
 from ottla.storage.directories.errors import (
     DirectoryNotFound,
     DirectoryOffline,
@@ -93,6 +94,19 @@ def test_a_start_offset_moves_along(world, directories):
     finish(directories)
     world.kill()
     assert values(world.open().get(TP)) == expected(40, 100)
+
+
+def test_a_start_offset_in_the_middle_of_a_batch_moves_along(world, directories):
+    log = directories.get(TP)
+    batch = encode_batch([Record(100 + n, 1, None, b"in") for n in range(5)], base_offset=100, leader_epoch=0)
+    log.stage_replica(memoryview(bytearray(batch)))
+    log.write_staged()
+    log.advance_start(103, 105)
+    start(directories)
+    copy_all(directories)
+    finish(directories)
+    world.kill()
+    assert values(world.open().get(TP)) == ["in", "in"]
 
 
 def test_a_start_offset_that_changes_during_the_copy_is_followed(directories):

@@ -55,6 +55,17 @@ def test_what_a_leader_alone_has_acknowledged_may_be_lost_and_not_doubled() -> N
         one.check(TP, [(0, A), (1, B), (2, C), (3, C)])
 
 
+def test_what_somebody_has_deleted_may_be_gone_and_nothing_else() -> None:
+    one = history()
+    one.see(TP, [(0, A), (1, B)])
+    one.trim(TP, 1)
+    one.check(TP, [(0, A), (1, B)])
+    one.check(TP, [(1, B)])
+    for found in ([], [(0, A)], [(1, A)], [(2, B)]):
+        with pytest.raises(HistoryFault):
+            one.check(TP, found)
+
+
 def test_an_offset_with_two_values_is_caught_as_it_is_seen() -> None:
     one = history()
     one.see(TP, [(0, A)])

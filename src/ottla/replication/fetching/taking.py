@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ottla import logs
 from ottla.model import ErrorCode
 from ottla.protocol.hot.follower_fetch import AnswerRow
+from ottla.records.batch import BatchHeader
 from ottla.replication.fetching.partition import FetchedPartition, FetchState
 from ottla.replication.fetching.records_pieces import pieces
 from ottla.replication.fetching.surroundings import Surroundings
@@ -107,6 +108,10 @@ class TakenAnswer:
     def _append(self, one: FetchedPartition, row: AnswerRow) -> Steps[None]:
         follower = one.follower
         begin, start = follower.log.end_offset, follower.log.start_offset
+        first = follower.spanning_the_start(row.records)
+        if first is not None:
+            self._begin_with(one, first, row)
+            return
         for piece in pieces(row.records):
             follower.append(piece, row.high_watermark, row.log_start)
             yield
@@ -123,6 +128,24 @@ class TakenAnswer:
             self._partitions.touch(one)
             if not follower.may_ask:
                 self._partitions.flushing[one] = None
+
+    def _begin_with(self, one: FetchedPartition, first: BatchHeader, row: AnswerRow) -> None:
+        """It is taken over at once: the leader gives out nothing at its offset, which is before the leader's start."""
+        follower = one.follower
+        batch = memoryview(bytes(row.records[: first.size]))
+
+        def begun(_: int) -> None:
+            try:
+                follower.append(batch, row.high_watermark, row.log_start)
+            except Exception as fault:
+                self._broke(one, fault)
+            else:
+                self._around.replicas.waiters.changed(one.tp)
+                self._count(one, len(batch))
+                if not follower.may_ask:
+                    self._partitions.flushing[one] = None
+
+        self._partitions.cut(one, follower.starting_over(first.base_offset), begun)
 
     def _count(self, one: FetchedPartition, size: int) -> None:
         around = self._around

@@ -34,6 +34,7 @@ from ottla.storage.log.cold_reads import MissingPlace, missing_place
 from ottla.storage.log.log import Log
 from ottla.storage.log.opening.open_log import open_log
 from ottla.storage.log.reader import EMPTY, Slice
+from ottla.storage.log.replica_append import spanning
 from ottla.storage.log.truncation import beginning_anew_at
 
 
@@ -110,9 +111,10 @@ class FutureLog:
             self.start_over()
         copied = 0
         if copy.end_offset < source.end_offset:
-            data = source.read(copy.end_offset, max_bytes, source.end_offset).read()
+            data = memoryview(source.read(copy.end_offset, max_bytes, source.end_offset).read())
             try:
-                copy.stage_replica(memoryview(data))
+                self._begin_with_batch(data)
+                copy.stage_replica(data)
             finally:
                 # What comes before a segment that is yet to be made (RollDue).
                 copy.write_staged()
@@ -121,6 +123,14 @@ class FutureLog:
             start = min(source.start_offset, copy.end_offset)
             copy.advance_start(start, start)
         return copied
+
+    def _begin_with_batch(self, data: memoryview) -> None:
+        """A source may begin in the middle of a batch, whose first records were deleted: its copy begins with all of
+        it. As `start_over`."""
+        copy = self.log
+        first = spanning(data, copy.end_offset) if copy.start_offset == copy.end_offset else None
+        if first is not None:
+            done_at_once(beginning_anew_at(copy, first.base_offset, self._lowering))
 
     def starting_over(self) -> DiskSteps[None]:
         """Empties the copy. Its checkpointed recovery point goes first, or a crash could apply it to what comes. Raises

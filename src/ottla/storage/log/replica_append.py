@@ -68,6 +68,18 @@ def stage_replica(
     return AppendResult(first, staging.next_offset - 1, -1, False, staging.places.start_offset)
 
 
+def spanning(records: memoryview, offset: int) -> BatchHeader | None:
+    """The first batch, where it is whole and sound, begins before `offset` and ends behind it: the records before
+    `offset` were deleted, and nothing cuts a batch."""
+    if len(records) < HEADER_SIZE:
+        return None
+    header: BatchHeader = tuple.__new__(BatchHeader, HEADER.unpack_from(records))
+    if not 0 <= header.base_offset < offset <= header.last_offset:
+        return None
+    is_sound = header_fault(header, len(records)) is None and check_crc(records, 0, header.size)
+    return header if is_sound else None
+
+
 def _stage_usual(staging: Staging, records: memoryview, now_ms: int, epoch_max: int | None, walk: Walk) -> int:
     """Takes the usual batches that come first; how many bytes those are."""
     epoch = staging.leader_epoch

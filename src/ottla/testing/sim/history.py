@@ -34,6 +34,8 @@ class History:
         #: Producers whose values may overtake one another: what was sent on a connection that has stalled may arrive
         #: behind what was sent on the next one.
         self.unordered: set[str] = set()
+        #: Before which offsets records may be gone: somebody has asked for that.
+        self.trimmed: dict[TopicPartition, int] = {}
         #: What consumers saw on the way.
         self.seen: dict[TopicPartition, dict[int, bytes]] = defaultdict(dict)
 
@@ -58,13 +60,18 @@ class History:
             if before != value:
                 raise HistoryFault(f"{tp}: offset {offset} was {before!r} and is {value!r}")
 
+    def trim(self, tp: TopicPartition, before: int) -> None:
+        """Records before that offset are asked to be deleted."""
+        self.trimmed[tp] = max(before, self.trimmed.get(tp, 0))
+
     @property
     def acknowledged_count(self) -> int:
         return sum(map(len, self.acknowledged.values()))
 
     def check(self, tp: TopicPartition, found: Sequence[Row], *, durable: bool = True) -> None:
         """Raises HistoryFault. Without `durable` a log may have lost its end, and what was seen of it."""
-        self._check_offsets(tp, found)
+        trimmed = self.trimmed.get(tp, 0)
+        self._check_offsets(tp, found, trimmed)
         values = [value for _, value in found]
         at = {value: offset for offset, value in found}
         if len(at) != len(values):
@@ -75,18 +82,21 @@ class History:
             return
         for value, offset in self.acknowledged[tp].items():
             if value not in at:
+                if trimmed and (offset is None or offset < trimmed):
+                    continue
                 raise HistoryFault(f"{tp}: {value!r} was acknowledged at {offset} and is gone")
             if offset is not None and at[value] != offset:
                 raise HistoryFault(f"{tp}: {value!r} was acknowledged at {offset} and is at {at[value]}")
         for offset, value in self.seen[tp].items():
-            if at.get(value) != offset:
+            if at.get(value) != offset and not (value not in at and offset < trimmed):
                 raise HistoryFault(f"{tp}: {value!r} was seen at {offset} and is at {at.get(value)}")
 
     @staticmethod
-    def _check_offsets(tp: TopicPartition, found: Sequence[Row]) -> None:
+    def _check_offsets(tp: TopicPartition, found: Sequence[Row], trimmed: int) -> None:
         offsets = [offset for offset, _ in found]
-        if offsets != list(range(len(offsets))):
-            raise HistoryFault(f"{tp}: the offsets are not 0, 1, 2, ...: {offsets}")
+        start = offsets[0] if offsets and offsets[0] <= trimmed else 0
+        if offsets != list(range(start, start + len(offsets))):
+            raise HistoryFault(f"{tp}: the offsets are not {start}, {start + 1}, {start + 2}, ...: {offsets}")
 
     def _check_order(self, tp: TopicPartition, values: Sequence[bytes]) -> None:
         place = {

@@ -41,6 +41,8 @@ class Profile:
     newer_members: float = 0.5
     #: The share in which transactional producers, and a loop that consumes, transforms and produces, are beside them.
     transactions: float = 0.0
+    #: Whether somebody deletes records from the beginnings of partitions.
+    trims: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -103,6 +105,14 @@ PROFILES: Final[Mapping[str, Profile]] = {
             pause_s=2.0,
             min_insync_replicas=(2,),
             topics=1,
+        ),
+        # Logs begin later and later, and files go: of leaders, of followers that were away, through crashes.
+        Profile(
+            name="trimmed",
+            faults={**_PROCESSES, **_LINKS, "power": 1.0},
+            flush=0.3,
+            trims=True,
+            properties={"log.segment.bytes": "6000", "log.retention.check.interval.ms": "1000"},
         ),
         # Nobody flushes: what one machine forgets the others have.
         Profile(

@@ -19,6 +19,7 @@ from ottla.testing.sim.transaction_history import TransactionHistory
 from ottla.testing.sim.wire import Unreachable
 
 _READ_COMMITTED: Final = 1
+_EARLIEST: Final = -2
 
 #: Between two reads of a consumer that leaves what it reads to gather.
 _SELDOM_S: Final = 2.0
@@ -194,6 +195,10 @@ async def end_offset(client: Routes, tp: TopicPartition, timestamp: int = -1) ->
     return offset
 
 
+async def start_offset(client: Routes, tp: TopicPartition) -> int:
+    return await end_offset(client, tp, timestamp=_EARLIEST)
+
+
 async def read_all(client: Routes, tp: TopicPartition, *, start: int = 0) -> list[Row]:
     """Everything from `start` to the high watermark."""
     end, rows = await end_offset(client, tp), []
@@ -224,7 +229,9 @@ async def follow(client: Routes, tp: TopicPartition, history: History) -> None:
             continue
         except ReadFault as fault:
             if fault.error == ErrorCode.OFFSET_OUT_OF_RANGE:
-                raise HistoryFault(f"{tp}: offset {offset} follows what was seen and is out of range") from fault
+                if offset >= history.trimmed.get(tp, 0):
+                    raise HistoryFault(f"{tp}: offset {offset} follows what was seen and is out of range") from fault
+                offset = await _next_start(client, tp, offset)
             await asyncio.sleep(0.1)
             continue
         if rows and rows[0][0] != offset:
@@ -234,3 +241,11 @@ async def follow(client: Routes, tp: TopicPartition, history: History) -> None:
             offset = rows[-1][0] + 1
             if offset > high_watermark:
                 raise HistoryFault(f"{tp}: {offset - 1} was given out, above the high watermark {high_watermark}")
+
+
+async def _next_start(client: Routes, tp: TopicPartition, offset: int) -> int:
+    """Where to go on: what is at `offset` was deleted, or another leader has it still."""
+    try:
+        return max(offset, await start_offset(client, tp))
+    except (Unreachable, ReadFault):
+        return offset

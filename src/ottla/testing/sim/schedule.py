@@ -21,7 +21,7 @@ from ottla.ports.memory import MemoryPorts
 from ottla.testing.sim.cluster import Backing, SimulatedCluster
 from ottla.testing.sim.consumers import Consumer
 from ottla.testing.sim.faults import Faults
-from ottla.testing.sim.history import HistoryFault
+from ottla.testing.sim.history import HistoryFault, Row
 from ottla.testing.sim.invariants import InvariantBroken
 from ottla.testing.sim.machines import BrokerFault
 from ottla.testing.sim.members import GroupRefusal, Member, committed
@@ -29,11 +29,13 @@ from ottla.testing.sim.mover import PREFERRED, UNCLEAN, Mover
 from ottla.testing.sim.operator import Operator
 from ottla.testing.sim.producer import IdempotentProducer, PlainProducer
 from ottla.testing.sim.profiles import POWER, Profile
-from ottla.testing.sim.reader import ReadFault, follow, read_all
+from ottla.testing.sim.reader import ReadFault, follow, read_all, start_offset
+from ottla.testing.sim.routing import ClusterClient
 from ottla.testing.sim.short_lived import ShortLivedTopics
 from ottla.testing.sim.transaction_history import EVERY_TRANSACTION_ENDS, broken
 from ottla.testing.sim.transactional_load import TransactionalLoad
 from ottla.testing.sim.transactional_load import properties as transaction_properties
+from ottla.testing.sim.trimmer import Trimmer
 from ottla.testing.sim.wire import Unreachable
 from ottla.testing.sim.world import Simulation
 
@@ -133,6 +135,17 @@ class ClusterSchedule:
             self.simulation.world.machine(self.cluster.clients_host).clock,
             Random(random.getrandbits(64)),
         )
+        #: None where nobody deletes records.
+        self.trimmer = (
+            Trimmer(
+                self.cluster.client("trimmer"),
+                self.cluster.history,
+                Random(f"trims {seed}"),
+                self.simulation.trace,
+            )
+            if profile.trims
+            else None
+        )
         self.has_newer_members = Random(f"members {seed}").random() < profile.newer_members
         #: None in a schedule without transactions.
         self.transactions = (
@@ -175,6 +188,8 @@ class ClusterSchedule:
             outcome.events.update(counted)
         if self.transactions is not None:
             outcome.events.update(self.transactions.events)
+        if self.trimmer is not None:
+            outcome.events.update(self.trimmer.events)
         outcome.events["lives of brokers"] += sum(each.lives for each in self.cluster.brokers)
         outcome.events["commits"] += self.cluster.commits.acknowledged_count
         outcome.events["generations of groups"] += self.cluster.commits.generations
@@ -264,6 +279,8 @@ class ClusterSchedule:
         work = [producer.run() for producer in self.producers]
         if self.transactions is not None:
             work += self.transactions.load()
+        if self.trimmer is not None:
+            work.append(self.trimmer.run(self.partitions, profile.seconds))
         return [*work, self.short_lived.run(profile.seconds), self._move()] if self.is_operated else work
 
     def _is_unclean(self, tp: TopicPartition) -> bool:
@@ -366,7 +383,7 @@ class ClusterSchedule:
         for tp in self.partitions:
             # Of the leader of that moment: leadership goes back to the preferred replicas after the end of all faults,
             # too.
-            rows = await self._patiently(partial(read_all, reader, tp))
+            rows = await self._patiently(partial(self._all_of, reader, tp))
             self.cluster.history.check(tp, rows, durable=not self._is_unclean(tp))
         if self.profile.members:
             for tp in self.partitions:
@@ -374,6 +391,10 @@ class ClusterSchedule:
                 self.cluster.commits.check(GROUP, tp, found)
         if self.transactions is not None:
             await self.transactions.verify(self._patiently)
+
+    async def _all_of(self, client: ClusterClient, tp: TopicPartition) -> list[Row]:
+        start = await start_offset(client, tp) if self.trimmer is not None else 0
+        return await read_all(client, tp, start=start)
 
     async def _patiently(self, attempt: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         deadline = self.simulation.loop.time() + LIVENESS_S

@@ -74,6 +74,8 @@ PLANTED: Final = (
     Planted(control.old_member_epoch_accepted, "processes", HISTORY, 2),
     Planted(replication.counted_before_the_checks, "short terms", LACKING | HISTORY, 16),
     Planted(replication.watermark_moves_under_the_minimum, "quorum loss", _one("WatermarkKeepsMinimum"), 1),
+    Planted(replication.the_segment_of_the_start_removed, "trimmed", HISTORY, 1),
+    Planted(replication.batches_across_the_start_refused, "trimmed", HISTORY, 860000002),
     Planted(replication.joins_under_the_minimum_for_ever, "processes", _one("JoinsAtTheEnd"), 3),
     Planted(replication.followers_forget_producers, "short terms", HISTORY, 2),
     Planted(replication.two_fetchers, "short terms", HISTORY | LACKING | _one("LogMatching"), 9),

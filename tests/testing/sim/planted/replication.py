@@ -23,6 +23,7 @@ from ottla.replication.isr_changes import IsrChanges
 from ottla.replication.journal import PartitionJournal
 from ottla.replication.leader import Leader
 from ottla.steps import DiskSteps
+from ottla.storage.log import retention
 from ottla.storage.log.append import Origin
 from ottla.storage.log.epochs import EpochCache
 from ottla.storage.log.log import Log
@@ -280,3 +281,18 @@ def shown_above_the_watermark(patch: Patch) -> None:
 
 def repetitions_stored_again(patch: Patch) -> None:
     patch.setattr(ProducerStates, "_repeated", lambda *_: None)
+
+
+def the_segment_of_the_start_removed(patch: Patch) -> None:
+    """What DeleteRecords leaves of a segment goes with the rest of it."""
+
+    def below_start(log: Log, high_watermark: int) -> int:
+        count = retention._count(log, high_watermark, lambda segment, _: segment.base_offset < log.start_offset)
+        return min(count, len(log.segments) - 1)
+
+    patch.setattr(retention, "_below_start", below_start)
+
+
+def batches_across_the_start_refused(patch: Patch) -> None:
+    """A follower that begins where its leader does has no use for what comes: all of the batch that the start is in."""
+    patch.setattr(Follower, "spanning_the_start", lambda *_: None)
