@@ -61,6 +61,17 @@ def test_a_long_one_lets_those_behind_it_go_first_but_its_own_session() -> None:
     assert waiting.first is None
 
 
+def test_a_long_one_stands_behind_what_its_session_asked_for_before() -> None:
+    """However many have gone before the long ones of others."""
+    waiting = queue(write(1, LONG), *(write(3) for _ in range(LONG_OPS + 1)))
+    for _ in range(LONG_OPS + 1):
+        waiting.take()
+    own, long = write(2), write(2, LONG_OPS + 1)
+    add(waiting, own)
+    add(waiting, long)
+    assert taken(waiting)[:2] == [own, long]
+
+
 def test_of_long_ones_the_shorter_is_first_and_a_session_keeps_its_order() -> None:
     longest, shorter, second = write(1, 3 * LONG), write(2, LONG), write(1, LONG)
     assert taken(queue(longest, second, shorter)) == [shorter, longest, second]

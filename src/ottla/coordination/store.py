@@ -394,6 +394,7 @@ class TreeStore:
             if isinstance(write.outcome, AppliedTransaction):
                 self._tree.undo(write.outcome)
         for write in batch:
+            write.zxid = self._tree.zxid  # an answer shows no transaction that was taken back
             fail_answer(write.answer, WriteRefused(why))
 
     def _answer(self, batch: Sequence[WriteRequest]) -> Steps[None]:

@@ -27,8 +27,11 @@ StoreRequest = ReadRequest | WriteRequest
 class WaitingRequests:
     def __init__(self) -> None:
         self._short: deque[StoreRequest] = deque()
-        #: (its number, how many came before it, its operations, the request), a heap.
-        self._long: list[tuple[int, int, int, StoreRequest]] = []
+        #: Short ones that had their turn, ever.
+        self._short_taken = 0
+        #: (its number, how many came before it, its operations, how many short ones are to have had their turn before it,
+        #: the request), a heap.
+        self._long: list[tuple[int, int, int, int, StoreRequest]] = []
         self._came = count()
         #: The highest number that had its turn.
         self._work = 0
@@ -50,24 +53,42 @@ class WaitingRequests:
         number = max(self._work, behind or 0) + ops
         if request.session_id != STORE_SESSION:
             self._numbers[request.session_id] = number
-        heappush(self._long, (number, next(self._came), ops, request))
+        after = self._short_taken + self._short_until(request.session_id) if behind is None else 0
+        heappush(self._long, (number, next(self._came), ops, after, request))
+
+    def _short_until(self, session_id: int) -> int:
+        """How many short ones there are up to the last of a session."""
+        if session_id == STORE_SESSION:
+            return 0
+        return next(
+            (
+                left
+                for left, short in zip(range(len(self._short), 0, -1), reversed(self._short), strict=True)
+                if short.session_id == session_id
+            ),
+            0,
+        )
 
     @property
     def first(self) -> StoreRequest | None:
         if self._is_turn_of_long:
-            return self._long[0][3]
+            return self._long[0][-1]
         return self._short[0] if self._short else None
 
     @property
     def _is_turn_of_long(self) -> bool:
-        return bool(self._long) and (not self._short or self._let_go >= self._long[0][2])
+        if not self._long or not self._short:
+            return bool(self._long)
+        _, _, ops, after, _ = self._long[0]
+        return self._let_go >= ops and self._short_taken >= after
 
     def take(self) -> StoreRequest:
         """The first one."""
         if not self._is_turn_of_long:
             self._let_go += bool(self._long)
+            self._short_taken += 1
             return self._short.popleft()
-        number, _, _, request = heappop(self._long)
+        number, _, _, _, request = heappop(self._long)
         self._work = max(self._work, number)
         self._let_go = 0
         if self._numbers.get(request.session_id) == number:

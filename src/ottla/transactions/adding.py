@@ -26,13 +26,12 @@ def answer_at_once(
     known: Transaction | None, asked: ProducerPartitions, *, is_changing: bool
 ) -> Transaction | ErrorCode:
     """The transaction, to which they are to be `added`. NONE: they are all in it already."""
-    if is_changing:
+    # Before the producer is looked at: one that an end gave another id has it once that end is written.
+    if is_changing or (known is not None and known.status in ENDING):
         return ErrorCode.CONCURRENT_TRANSACTIONS
     refusal = refused_producer(known, asked.producer_id, asked.producer_epoch)
     if refusal or known is None:
         return refusal
-    if known.status in ENDING:
-        return ErrorCode.CONCURRENT_TRANSACTIONS
     is_ongoing = known.status is TransactionStatus.ONGOING
     return ErrorCode.NONE if is_ongoing and asked.partitions <= known.partitions else known
 

@@ -27,6 +27,7 @@ from ottla.coordination.zookeeper.messages import (
     MultiOp,
     MultiRequest,
     NodeRequest,
+    PathRequest,
     SetDataRequest,
     SetWatchesRequest,
 )
@@ -198,6 +199,19 @@ def test_others_are_served_between_the_pieces_of_very_many_watches(
         assert (
             client.frames.index(client.answer(number)) == len(paths) == client.frames.index(client.answer(behind)) - 1
         )
+
+    simulated.run(run())
+
+
+@pytest.mark.parametrize("paths", [200, 270])
+def test_what_stands_behind_a_few_watches_is_answered_behind_them(simulated: SimulatedTree, paths: int) -> None:
+    async def run() -> None:
+        await simulated.start()
+        client = await SimulatedClient.greeted(simulated, 60_000)
+        number = client.send(OpCode.SET_WATCHES, SetWatchesRequest(0, [f"/n/{each}" for each in range(paths)], [], []))
+        behind = client.send(OpCode.SYNC, PathRequest("/"))
+        await client.until(lambda: client.answer(number) and client.answer(behind))
+        assert client.frames.index(client.answer(number)) < client.frames.index(client.answer(behind))
 
     simulated.run(run())
 

@@ -319,6 +319,21 @@ def test_a_full_disk_refuses_writes_and_ends_no_session(simulated: SimulatedTree
     simulated.run(run())
 
 
+def test_the_answer_of_a_refused_write_shows_no_transaction_that_was_taken_back(simulated: SimulatedTree) -> None:
+    """A client that believed it would be sent away when it comes again: it has seen more than the tree has."""
+
+    async def run() -> None:
+        await simulated.start()
+        client = await owner_of(simulated, timeout_ms=60_000)
+        seen = client.frames[-1][0].zxid
+        disk = simulated.ports.disk
+        disk.capacity_bytes = disk.capacity_bytes - disk.free_bytes("/")
+        assert await client.call(OpCode.SET_DATA, SetDataRequest("/e", b"x", -1)) == KeeperError.THROTTLED_OP
+        assert client.frames[-1][0].zxid == seen
+
+    simulated.run(run())
+
+
 def test_a_start_on_a_full_disk_serves_what_there_is(simulated: SimulatedTree) -> None:
     async def run() -> None:
         await simulated.start()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from tests.client.reading import read_all
 
 from ottla.client import sync
 from ottla.client.admin.results import ConfigResource
+from ottla.client.wire.offsets import list_offsets
 from ottla.model import TopicPartition
+from ottla.spark.sink import ledger as ledger_module
 from ottla.spark.sink.entries import LEDGER_TOPIC, LedgerEntry, is_finished
 from ottla.spark.sink.errors import LedgerFault, QueryNameTaken
 from ottla.spark.sink.ledger import Ledger, free_query_name
@@ -156,3 +158,23 @@ def test_a_topic_that_was_made_again_is_read_from_its_beginning(
         return entry
 
     assert asyncio.run(through_it()) is None
+
+
+def test_what_others_write_while_it_is_read_makes_nothing_anew(
+    ottla_own_broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader is beyond the end that it was told then, and the topic is still the same."""
+    on(ottla_own_broker, "orders", lambda ledger: ledger.finish("q", 4, 9))
+    ends = 0
+
+    async def told_then_written(*asked: Any) -> Any:
+        nonlocal ends
+        ends += 1
+        end = await list_offsets(*asked)
+        await asyncio.to_thread(on, ottla_own_broker, f"other-{ends}", lambda ledger: ledger._write(b"{}"))
+        return end
+
+    monkeypatch.setattr(ledger_module, "list_offsets", told_then_written)
+    entry = on(ottla_own_broker, "orders", Ledger.entry)
+    assert entry is not None
+    assert (entry.batch, ends) == (4, 1)

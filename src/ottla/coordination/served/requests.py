@@ -226,7 +226,8 @@ class Requests:
 
     def _set_watches(self, connection: Connection, xid: int, frame: bytes, fields: SetWatchesRequest) -> None:
         op = decode_request_header(frame).op
-        ticket = Ticket(self._serving, connection, xid, op, len(frame), is_long=len(frame) > LONG_FRAME_BYTES)
+        # Always a long one: it is read in pieces, and what comes behind it is answered behind it.
+        ticket = Ticket(self._serving, connection, xid, op, len(frame), is_long=True)
         if fields.persistent or fields.persistent_recursive:
             self._refuse(ticket, OperationUnknown("persistent watches are not known here"))
             return

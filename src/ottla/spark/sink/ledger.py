@@ -182,29 +182,28 @@ class Ledger:
         allowed_ms = consumer.settings.default_api_timeout_ms
         try:
             async with asyncio.timeout(allowed_ms / 1000):
-                # Of all records: behind the last that is committed there may be one of an open transaction, and ours.
-                end = (await list_offsets(consumer.cluster, {_PARTITION: LATEST}))[_PARTITION].offset
-                while (position := await self._position(consumer, end)) < end:
+                end = await _end(consumer)
+                if await consumer.position(_PARTITION) > end:
+                    self._begin_anew(consumer)  # the topic was deleted and made again, which its end tells here
+                while True:
+                    position = await consumer.position(_PARTITION)
+                    if position < self._read_to:  # the consumer has noticed that by itself
+                        self._begin_anew(consumer)
+                        end = await _end(consumer)
+                        continue
+                    # Beyond the end as well, where others have written since.
+                    if position >= end:
+                        return
                     for record in await consumer.poll(timeout_ms=_POLL_MS):
                         if record.offset < position:  # the consumer went back while it was waited for
                             self._begin_anew(consumer)
+                            end = await _end(consumer)
                             break
                         position = self._read_to = record.offset + 1
                         if record.key == self._name.encode():
                             self._value = record.value
         except TimeoutError:
             raise RequestTimedOut(f"{LEDGER_TOPIC} was not read to its end within {allowed_ms} ms") from None
-
-    async def _position(self, consumer: Consumer, end: int) -> int:
-        """Where to read on: at the beginning, where what was read is not what the topic holds.
-
-        It was deleted and made again, which its end tells here, or the consumer has noticed and gone back by itself.
-        """
-        position = await consumer.position(_PARTITION)
-        if position > end or position < self._read_to:
-            self._begin_anew(consumer)
-            position = await consumer.position(_PARTITION)
-        return position
 
     def _begin_anew(self, consumer: Consumer) -> None:
         self._value, self._read_to = None, 0
@@ -218,6 +217,11 @@ class Ledger:
 
     async def _send(self, producer: Producer, value: bytes | None) -> None:
         await producer.send_and_wait(LEDGER_TOPIC, value, self._name.encode(), partition=_PARTITION.partition)
+
+
+async def _end(consumer: Consumer) -> int:
+    """Of all records: behind the last that is committed there may be one of an open transaction, and ours."""
+    return (await list_offsets(consumer.cluster, {_PARTITION: LATEST}))[_PARTITION].offset
 
 
 async def _have_topic(admin: Admin) -> None:
