@@ -29,8 +29,8 @@ class WaitingRequests:
         self._short: deque[StoreRequest] = deque()
         #: Short ones that had their turn, ever.
         self._short_taken = 0
-        #: (its number, how many came before it, its operations, how many short ones are to have had their turn before it,
-        #: the request), a heap.
+        #: (its number, how many came before it, its operations, how many short ones have their turn before it in any
+        #: case, the request), a heap.
         self._long: list[tuple[int, int, int, int, StoreRequest]] = []
         self._came = count()
         #: The highest number that had its turn.
