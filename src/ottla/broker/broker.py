@@ -307,7 +307,7 @@ class Broker:
         for listener in self.config.server.listeners:
             served = ServedListener(name=listener.name, control=listener.name == control)
             try:
-                port = server.listen(served, listener.host or "0.0.0.0", listener.port)  # noqa: S104 - Kafka's meaning
+                port = server.listen(served, listener.host, listener.port)
             except OSError as error:
                 reason = error.strerror or str(error)
                 raise PortTaken(f"listeners: cannot listen on {listener.host}:{listener.port}: {reason}") from error

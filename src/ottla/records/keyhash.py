@@ -12,11 +12,16 @@ _M: Final = 0x5BD1_E995
 _SEED: Final = 0x9747_B28C
 #: Keys come again and again; a hash costs a microsecond and a half in Python, a remembered one a tenth.
 _REMEMBERED: Final = 16_384
+#: Longer ones are hashed each time: a cache keeps the keys themselves.
+_KEY_BYTES_REMEMBERED: Final = 256
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def murmur2(data: bytes) -> int:
     """Kafka's 32-bit murmur2, as an unsigned number."""
+    return _remembered(data) if len(data) <= _KEY_BYTES_REMEMBERED else _hashed(data)
+
+
+def _hashed(data: bytes) -> int:
     length = len(data)
     h = _SEED ^ length
     words = length >> 2
@@ -31,6 +36,9 @@ def murmur2(data: bytes) -> int:
     h ^= h >> 13
     h = h * _M & _MASK
     return h ^ h >> 15
+
+
+_remembered: Final = lru_cache(maxsize=_REMEMBERED)(_hashed)
 
 
 def partition_of_key(key: bytes, count: int) -> int:

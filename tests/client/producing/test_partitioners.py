@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from ottla.client.errors import SettingsError
@@ -91,3 +93,15 @@ def test_names_and_callables() -> None:
     assert mine("t", b"k", 9) == 8
     with pytest.raises(SettingsError, match="murmur2, sticky, round_robin, integer_key"):
         partitioner_for("random")
+
+
+def test_long_keys_are_not_kept() -> None:
+    """Sixteen thousand of a megabyte would be all the memory there is."""
+    tracemalloc.start()
+    try:
+        for number in range(500):
+            murmur2(b"%10d" % number * 1_000)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1_000_000

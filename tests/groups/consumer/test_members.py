@@ -358,6 +358,16 @@ def test_a_timer_whose_write_is_refused_is_tried_again() -> None:
     assert not room.group.members
 
 
+def test_nothing_is_kept_of_members_whose_coming_could_not_be_written() -> None:
+    room = Room()
+    room.topic("t", 1)
+    Consumer(room, "a").beat()
+    room.journal.refuses_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    for number in range(20):
+        assert Consumer(room, f"new-{number}").beat() == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert set(room.group.heard) == {"a"}
+
+
 # What is refused.
 
 

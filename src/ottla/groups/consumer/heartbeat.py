@@ -90,7 +90,9 @@ def heartbeat(
 
 def advance(change: MemberChange, caller: Caller, world: HeartbeatContext, *, in_steps: bool = False) -> None:
     """From what the member says of itself to its next assignment; for members of both protocols."""
-    change.group.heard[change.after.id] = change.token
+    # Of one that is yet to come, once it is written: nothing is kept of those whose write is refused.
+    if change.after.id in change.group.members:
+        change.group.heard[change.after.id] = change.token
     take_over(change, caller, world)
     raise_epoch(change, world)
     target = _target(change, caller, world)

@@ -86,6 +86,8 @@ class RealListening:
         try:
             connection.setblocking(False)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # As Kafka does: a peer whose machine went away without a word is noticed by the kernel.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         except OSError:  # reset before we looked; on some systems options then fail
             connection.close()
             return
