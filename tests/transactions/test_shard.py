@@ -359,6 +359,7 @@ def test_an_end_with_the_last_epoch_gives_another_id() -> None:
     assert world.sent.ends[0][:2] == (1_000, PRODUCER_EPOCH_MAX)
     # Its next transaction, before this one is over.
     assert world.add((1_001, 0), A, version=2) is CONCURRENT
+    assert world.init((1_001, 0)).error is CONCURRENT
     world.sent.written()
     assert world.transaction()[:2] == (1_001, 0)
     assert world.end((1_000, last), version=2) == (NONE, 1_001, 0)

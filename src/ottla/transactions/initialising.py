@@ -21,10 +21,11 @@ def initialised(
         if fresh_id is None:
             return Wanted.PRODUCER_ID
         return Transaction(fresh_id, 0, asked.timeout_ms, updated_ms=wall_ms, previous_producer_id=fresh_id)
-    if not _is_its_producer(known, asked):
-        return ErrorCode.PRODUCER_FENCED
+    # Before the producer is looked at: one that an end gave another id has it once that end is written.
     if known.status in ENDING:
         return ErrorCode.CONCURRENT_TRANSACTIONS
+    if not _is_its_producer(known, asked):
+        return ErrorCode.PRODUCER_FENCED
     if known.status is TransactionStatus.ONGOING:
         return Wanted.FENCE
     if known.is_exhausted and asked.producer_epoch in (NO_PRODUCER_EPOCH, known.producer_epoch):
