@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from kazoo.client import KazooClient
 from tools.ottla_server import TreeProcess, ottla_tree
 
 from ottla.cli import faults
@@ -120,3 +121,25 @@ def test_what_goes_wrong_is_one_line(
     assert (ran.code, ran.out) == (code, "")
     assert why in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+def test_sessions_that_a_served_tree_left_keep_a_folder_from_being_written(tmp_path: Path, in_process: Command) -> None:
+    """Their brokers may run on while the tree is stopped, and come back to it."""
+    folder, file = tmp_path / "tree", tmp_path / "tree.json"
+    serving = ottla_tree(folder)
+    with serving:
+        client = KazooClient(serving.bootstrap, timeout=60)
+        client.start()
+        try:
+            client.create("/cluster/id", b'{"version":"1","id":"c1"}', makepath=True)
+            client.create("/brokers/ids/1", b"{}", ephemeral=True, makepath=True)
+            serving.stop()
+        finally:
+            client.stop()
+            client.close()
+    dumped = in_process("tree", "dump", "--dir", str(folder), "--file", str(file))
+    assert (dumped.code, "registered while this was made: 1" in dumped.err) == (0, True)
+    file.write_text(file.read_text().replace("/brokers/ids/1", "/brokers/ids1"))
+    for _ in range(2):  # the first try has ended nothing
+        refused = in_process("tree", "load", "--dir", str(folder), "--file", str(file), "--replace")
+        assert (refused.code, "has 1 open session of other processes" in refused.err) == (faults.FAILED, True)

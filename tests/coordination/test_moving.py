@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from ottla.controller.identity import make_persistent_paths
 from ottla.coordination.at_rest import NoTree, tree_at_rest
-from ottla.coordination.errors import DirectoryInUse
+from ottla.coordination.errors import DirectoryInUse, NoNode
 from ottla.coordination.interface import Coordination
 from ottla.coordination.local import LocalSession, open_local
 from ottla.coordination.moving import LoadRefused, load_tree
@@ -241,6 +242,85 @@ def test_a_load_that_was_cut_short_is_no_tree_and_goes_on(places: Run, replace: 
                 else:
                     await load_tree(target, dump, replace=replace)
             assert await data_of(target) == await data_of(source)
+
+    places(work)
+
+
+def test_a_load_that_was_cut_short_goes_on_with_the_same_dump_alone(places: Run) -> None:
+    """Of what is left nobody can say whether another dump is older than it was."""
+
+    async def work(places: Places) -> None:
+        old, source = await places.cluster("/old", leader_epoch=4), await places.cluster("/a", leader_epoch=5)
+        target = await places.cluster("/b")
+        dump, older = await export_tree(source), await export_tree(old)
+        with pytest.raises(Cut):
+            await load_tree(CutShort(target, 2), dump, replace=True)  # type: ignore[arg-type]
+        for replace in (False, True):
+            with pytest.raises(LoadRefused, match="a load of another dump was cut short"):
+                await load_tree(target, older, replace=replace)
+        await load_tree(target, dump)
+        assert await data_of(target) == await data_of(source)
+
+    places(work)
+
+
+class Meanwhile:
+    """Does something once so many writes have come."""
+
+    def __init__(self, tree: LocalSession, writes: int, does: Callable[[], Awaitable[None]]) -> None:
+        self._tree = tree
+        self._left = writes
+        self._does = does
+
+    async def multi(self, ops: Any) -> Any:
+        if self._left == 0:
+            await self._does()
+        self._left -= 1
+        return await self._tree.multi(ops)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tree, name)
+
+
+def test_no_broker_registers_while_a_tree_is_written(places: Run) -> None:
+    """One that stood still for long, and whose session is over: it would decide by half a tree."""
+
+    async def work(places: Places) -> None:
+        source = await places.cluster("/a", leader_epoch=5)
+        dump = await export_tree(source)
+        for writes in range(3):
+            target = await places.cluster(f"/b{writes}")
+
+            async def register(target: LocalSession = target) -> None:
+                await target.create(broker_path(2), b"{}", ephemeral=True)
+
+            loading = load_tree(Meanwhile(target, writes, register), dump, replace=True)  # type: ignore[arg-type]
+            if writes == 0:
+                with pytest.raises(LoadRefused, match="a broker registered meanwhile"):
+                    await loading
+                assert await target.exists(broker_path(2)) is not None
+                continue
+            with pytest.raises(NoNode, match="/brokers/ids"):  # which is the broker's
+                await loading
+            with pytest.raises(DamagedZnode, match="ottla tree load did not end"):
+                decode_cluster_id(CLUSTER_ID, (await target.get(CLUSTER_ID))[0])
+            await load_tree(target, dump)
+            assert await data_of(target) == await data_of(source)
+
+    places(work)
+
+
+def test_a_broker_that_was_started_meanwhile_is_in_no_ones_way(places: Run) -> None:
+    """Its start makes what it expects to find, and ends at `/cluster/id`."""
+
+    async def work(places: Places) -> None:
+        dump = await export_tree(source := await places.cluster("/a", leader_epoch=5))
+        target = await places.cluster("/b")
+        with pytest.raises(Cut):
+            await load_tree(CutShort(target, 2), dump, replace=True)  # type: ignore[arg-type]
+        await make_persistent_paths(target)
+        await load_tree(target, dump)
+        assert set(await data_of(source)) <= set(await data_of(target))
 
     places(work)
 

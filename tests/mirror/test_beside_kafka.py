@@ -40,6 +40,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory, kafka_jars: Path, watch_serv
     properties = {
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.backoff.ms": "100",
+        "log.retention.ms": "-1",  # OLD is of years ago, and Kafka looks at it after 30 s
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.replication.factor": "1",

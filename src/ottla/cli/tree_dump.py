@@ -44,7 +44,8 @@ async def _dump(options: argparse.Namespace, ports: Ports) -> int:
     if alive := registered_brokers(parsed(dump)):
         named = ", ".join(map(str, alive))
         print(
-            f"ottla: registered while this was made: {named}. `ottla tree load` does not take it: stop them first",
+            f"ottla: registered while this was made: {named}. `ottla tree load` does not take it: stop them first, and "
+            "what serves the tree after them",
             file=sys.stderr,
         )
     # A node a line: two dumps can be compared.

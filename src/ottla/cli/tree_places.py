@@ -102,6 +102,7 @@ async def write(options: argparse.Namespace, ports: Ports) -> AsyncIterator[Coor
         return
     from ottla.coordination.local import open_local
 
+    _refuse_open_sessions(ports, _folder(options.dir))
     local = await open_local(
         disk=ports.disk,
         workers=ports.workers,
@@ -113,6 +114,24 @@ async def write(options: argparse.Namespace, ports: Ports) -> AsyncIterator[Coor
         yield local
     finally:
         await local.close()
+
+
+def _refuse_open_sessions(ports: Ports, directory: str) -> None:
+    """To open the tree here would end them, and their brokers may run."""
+    from ottla.coordination.at_rest import NoTree, tree_at_rest
+
+    try:
+        with tree_at_rest(ports.disk, directory) as tree:
+            sessions = tree.sessions_of_others
+    except NoTree:
+        return
+    if sessions:
+        plural = "" if sessions == 1 else "s"
+        raise CommandFault(
+            f"{directory} has {sessions} open session{plural} of other processes: stop them, then start and stop what "
+            "served the tree (`ottla up`, `ottla tree`), which ends what is left of them by its time-out",
+            FAILED,
+        )
 
 
 def _folder(path: str) -> str:

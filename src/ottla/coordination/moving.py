@@ -9,16 +9,19 @@ may name a replica that lacks some, and its election would lose them. So nothing
   epoch of the same partition, or, where the dump is of this very tree, any later transaction.
 
 The first write makes `/cluster/id` unreadable and the last one makes it what it is. A load that was cut short leaves a
-tree that no broker starts with, ours or Kafka's, and that the next load goes on with.
+tree that no broker starts with, ours or Kafka's, and that a load of the same dump goes on with: nothing that is left
+there could say whether another dump is older. Between the two there is no `/brokers/ids`, so that no broker that runs
+can register again either; one that did before its removal, or after it came back, makes that write fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ottla.coordination.errors import CoordinationError
-from ottla.coordination.interface import ANY_VERSION, Coordination, Create, Delete, Op, SetData
+from ottla.coordination.errors import CoordinationError, MultiFailed, NotEmpty
+from ottla.coordination.interface import Coordination, Create, Delete, Op, SetData
 from ottla.coordination.sizes import split
 from ottla.coordination.transfer import DumpedNode, export_tree, parsed, write_nodes
 from ottla.coordination.znode_json import DamagedZnode
@@ -56,8 +59,11 @@ KAFKA_NAMES: Final = frozenset(
         "migration",
     }
 )
-#: `/cluster/id` until everything stands. It is no JSON, so a broker's start ends and says what stands there.
-_UNDER_WAY: Final = b"ottla tree load did not end: repeat it"
+#: `/cluster/id` until everything stands, and which dump was written. It is no JSON, so a broker's start ends and says
+#: what stands there.
+_UNDER_WAY: Final = b"ottla tree load did not end: repeat it, of dump "
+#: Of its digest, enough to tell one dump from another.
+_DIGITS: Final = 16
 _NAMED_MAX: Final = 5
 
 
@@ -93,8 +99,13 @@ async def load_tree(coordination: Coordination, dump: object, *, replace: bool =
     there = {node.path: node for node in found if node.path != "/" and not node.ephemeral_owner}
     mark = there.get(CLUSTER_ID)
     topics = _topics(there)
-    if mark is not None and mark.data == _UNDER_WAY:
-        pass  # what is there was written by a load
+    under_way = _mark_of(moving)
+    if mark is not None and mark.data.startswith(_UNDER_WAY):
+        if mark.data != under_way:
+            raise LoadRefused(
+                "a load of another dump was cut short there: repeat it with that dump, or load this one into an empty "
+                "place"
+            )
     elif mark is not None or topics:
         held = _cluster_of(there) if mark is not None else "none"
         if not replace:
@@ -104,26 +115,53 @@ async def load_tree(coordination: Coordination, dump: object, *, replace: bool =
         if held != cluster:
             raise LoadRefused(f"the tree is cluster {held}'s, and the dump cluster {cluster}'s: name another place")
         _check_not_older(moving, there)
-    await _write(coordination, list(moving.values()), there)
+    await _write(coordination, moving, there, under_way)
     return LoadedCluster(len(moving), _topics(moving), cluster)
 
 
-async def _write(coordination: Coordination, nodes: Sequence[DumpedNode], there: Mapping[str, DumpedNode]) -> None:
-    kept = {node.path for node in nodes}
-    (last,) = (node for node in nodes if node.path == CLUSTER_ID)
+async def _write(
+    coordination: Coordination, nodes: Mapping[str, DumpedNode], there: Mapping[str, DumpedNode], under_way: bytes
+) -> None:
     parent = CLUSTER_ID.rpartition("/")[0]
-    mark: list[Op] = [] if parent in there else [Create(parent)]
-    if CLUSTER_ID in there:
-        mark.append(SetData(CLUSTER_ID, _UNDER_WAY, ANY_VERSION))
-    else:
-        mark.append(Create(CLUSTER_ID, _UNDER_WAY))
-    await coordination.multi(mark)
-    # Children before their parents.
-    gone: list[Op] = [Delete(path) for path in sorted(there, key=lambda path: -path.count("/")) if path not in kept]
-    for piece in split(gone):
+    begin: list[Op] = [] if parent in there else [Create(parent)]
+    begin.append(SetData(CLUSTER_ID, under_way) if CLUSTER_ID in there else Create(CLUSTER_ID, under_way))
+    begin += _deletions(path for path in there if _is_registry(path))
+    await _unless_registered(coordination, begin)
+    for piece in split(_deletions(path for path in there if path not in nodes and not _is_registry(path))):
         await coordination.multi(piece)
-    await write_nodes(coordination, [node for node in nodes if node is not last])
-    await coordination.multi([SetData(CLUSTER_ID, last.data)])
+    last = [node for path, node in nodes.items() if path == CLUSTER_ID or _is_registry(path)]
+    await write_nodes(coordination, [node for node in nodes.values() if node not in last])
+    # A broker that was started meanwhile has made it before it found no cluster.
+    end = _deletions([BROKER_IDS] if await coordination.exists(BROKER_IDS) else [])
+    end += [SetData(node.path, node.data) if node.path == CLUSTER_ID else Create(node.path, node.data) for node in last]
+    await _unless_registered(coordination, end)
+
+
+async def _unless_registered(coordination: Coordination, ops: Sequence[Op]) -> None:
+    try:
+        await coordination.multi(ops)
+    except MultiFailed as failed:
+        if isinstance(failed.error, NotEmpty):
+            raise LoadRefused("a broker registered meanwhile: stop all brokers, and repeat the load") from failed
+        raise
+
+
+def _deletions(paths: Iterable[str]) -> list[Op]:
+    """Children before their parents."""
+    return [Delete(path) for path in sorted(paths, key=lambda path: -path.count("/"))]
+
+
+def _is_registry(path: str) -> bool:
+    return path == BROKER_IDS or path.startswith(f"{BROKER_IDS}/")
+
+
+def _mark_of(nodes: Mapping[str, DumpedNode]) -> bytes:
+    """What `/cluster/id` is while these are written."""
+    digest = hashlib.sha256()
+    for path in sorted(nodes):
+        digest.update(b"%s %d " % (path.encode(), len(nodes[path].data)))
+        digest.update(nodes[path].data)
+    return _UNDER_WAY + digest.hexdigest()[:_DIGITS].encode()
 
 
 def _cluster_of(nodes: Mapping[str, DumpedNode]) -> str:

@@ -24,6 +24,11 @@ _OF_THIS_PROCESS: Final = b""
 _Write = Callable[[int, Sequence[TreeOp]], Awaitable[list[OpResult]]]
 
 
+def ends_with_process(session: SessionInfo) -> bool:
+    """Whether its owner was the process that had the tree, so that it is over when that has ended."""
+    return session.password == _OF_THIS_PROCESS
+
+
 class Sessions:
     def __init__(self, write: _Write, clock: Clock, entropy: Entropy) -> None:
         self._write = write
@@ -44,7 +49,7 @@ class Sessions:
         self._last_id = tree.last_session_id
         now_ms = self._clock.monotonic_ms()
         for session in list(tree.sessions.values()):
-            if keep and session.password != _OF_THIS_PROCESS:
+            if keep and not ends_with_process(session):
                 self.leases.grant(session.id, session.timeout_ms, now_ms)
             else:
                 await self._write(STORE_SESSION, [CloseSession(session.id)])

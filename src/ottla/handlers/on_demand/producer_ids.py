@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from ottla.controller.interface import Controller
 from ottla.model import BrokerId, ErrorCode
+
+#: This broker is registered anew, or about to be, and the controller has not heard of it yet. No client knows these
+#: codes: as in Kafka it is told to ask again.
+_BETWEEN_BROKERS: Final = frozenset({ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED})
 
 
 class ProducerIds:
@@ -29,6 +34,8 @@ class ProducerIds:
             async with self._refill:
                 if self._next >= self._end:
                     block = await self._controller.allocate_producer_ids(self._broker_id)
+                    if block.error in _BETWEEN_BROKERS:
+                        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
                     if block.error != ErrorCode.NONE:
                         return block.error
                     self._next, self._end = block.first, block.first + block.length
