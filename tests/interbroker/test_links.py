@@ -278,6 +278,27 @@ def test_a_call_whose_time_is_over_in_the_line_was_never_sent() -> None:
     run(scenario)
 
 
+def test_a_call_that_waited_in_the_line_for_long_is_lost_alone() -> None:
+    """It was sent with a tenth of a second left: that is no time by which a broker could be judged."""
+
+    async def scenario(links: Links) -> None:
+        fetches = [links.parked_fetch(wait_ms=2_000)]
+        await asyncio.sleep(0.01)
+        fetches += [links.parked_fetch(wait_ms=0) for _ in range(IN_FLIGHT_MAX - 1)]
+        fetches.append(links.parked_fetch(wait_ms=1_000))
+        await asyncio.sleep(0)
+        began = links.loop.time()
+        late = links.metadata_soon(timeout_ms=2_100)
+        assert kinds(await settled(late)) == [LinkLost]
+        assert links.loop.time() - began == pytest.approx(2.1, abs=0.01)
+        connection = links.link.connection
+        assert kinds(await settled(*fetches)) == [FetchResponse] * len(fetches)
+        assert (await links.metadata()).brokers
+        assert links.link.connection is connection
+
+    run(scenario)
+
+
 def test_a_caller_that_is_cancelled_leaves_the_line() -> None:
     async def scenario(links: Links) -> None:
         waits, other = links.metadata_soon(timeout_ms=60_000), links.metadata_soon(timeout_ms=60_000)

@@ -101,25 +101,39 @@ class BrokerLinks:
 class _Call:
     """A request on its way, in the line or sent."""
 
-    __slots__ = ("at_least", "deadline", "future", "request", "timer", "version")
+    __slots__ = ("at_least", "deadline", "future", "request", "timeout_ms", "timer", "version", "waiting_on")
 
     def __init__(
-        self, request: Message, version: int, at_least: int, future: asyncio.Future[Message], deadline: float
+        self,
+        request: Message,
+        version: int,
+        at_least: int,
+        future: asyncio.Future[Message],
+        timeout_ms: int,
+        deadline: float,
     ) -> None:
         self.request = request
         self.version = version
         self.at_least = at_least
         self.future = future
-        #: In the loop's own time.
+        self.timeout_ms = timeout_ms
+        #: When that is over, in the loop's own time.
         self.deadline = deadline
         #: Ends it in the line; None once it has left.
         self.timer: asyncio.TimerHandle | None = None
+        #: Ends it behind the line, where it has waited there.
+        self.waiting_on: asyncio.TimerHandle | None = None
 
     def leaves(self) -> None:
         """It waits in the line no more."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+
+    def ends(self) -> None:
+        if self.waiting_on is not None:
+            self.waiting_on.cancel()
+            self.waiting_on = None
 
     def fail(self, fault: Exception) -> None:
         if not self.future.done():
@@ -191,13 +205,14 @@ class BrokerLink:
         self._refuse_at_once()
         future: asyncio.Future[Message] = self._loop.create_future()
         deadline = self._loop.time() + timeout_ms / 1000
-        one = _Call(request, version, version if at_least is None else at_least, future, deadline)
+        one = _Call(request, version, version if at_least is None else at_least, future, timeout_ms, deadline)
         one.timer = self._loop.call_at(deadline, self._expire, one)
         self._line.append(one)
         self._serve()
         try:
             return await future
         finally:
+            one.ends()
             if one.timer is not None:  # the caller was cancelled while its request was in the line
                 one.leaves()
                 self._line.remove(one)
@@ -274,16 +289,22 @@ class BrokerLink:
     def _send(self, connection: BrokerConnection, one: _Call) -> None:
         one.leaves()
         key = one.request.API_KEY
-        left_ms = max(1, round((one.deadline - self._loop.time()) * 1000))
+        left_s = one.deadline - self._loop.time()
         try:
             version = connection.version(key, at_most=one.version, at_least=one.at_least)
-            answer = connection.send(one.request, api(key).response_type(), version, left_ms)
+            # What is left of its time behind the line says nothing about the broker: the connection, which would take
+            # all others along, has a whole one.
+            answer = connection.send(one.request, api(key).response_type(), version, one.timeout_ms)
         except UnsupportedVersion as fault:
             one.fail(LinkRefused(str(fault)))
         except Exception as fault:  # the request cannot be said in that version: its sender's fault
             one.fail(fault)
         else:
             self._why = "requests that were sent before are not answered"
+            if round(left_s * 1000) < one.timeout_ms:
+                one.waiting_on = self._loop.call_later(
+                    left_s, one.fail, LinkLost(f"broker {self.broker} did not answer in time")
+                )
             answer.add_done_callback(partial(self._answered, one))
 
     def _answered(self, one: _Call, answer: asyncio.Future[Message]) -> None:

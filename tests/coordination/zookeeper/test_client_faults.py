@@ -189,6 +189,60 @@ def test_very_many_watches_are_left_again_in_several_requests() -> None:
     Simulation().run(work)
 
 
+def refuse(code: int, by: list[SmallConnection]) -> Callable[[SmallConnection, RequestHeader, Any], None]:
+    """Notes in `by` who has refused."""
+
+    def do(connection: SmallConnection, header: RequestHeader, request: Any) -> None:
+        by.append(connection)
+        connection.send(encode_error(header.xid, connection.ensemble.tree.zxid, code))
+
+    return do
+
+
+def test_watches_that_a_server_does_not_take_are_left_with_another_connection() -> None:
+    """Or nothing that changes would ever be heard of."""
+
+    async def work(sim: Simulation) -> None:
+        tree, other = await sim.session(), await sim.session()
+        await tree.create("/a")
+        changed = Events()
+        await tree.get("/a", changed)
+        refused: list[SmallConnection] = []
+        sim.once(OpCode.SET_WATCHES, refuse(KeeperError.SYSTEM_ERROR, refused))
+        sim.connection_of(tree).close()
+        await until(lambda: refused)
+        await tree.sync("/")
+        await other.set("/a", b"1")
+        await until(lambda: changed)
+        assert sim.connection_of(tree) is not refused[0]
+        assert list(changed) == [(EventType.NODE_DATA_CHANGED, "/a")]
+
+    Simulation().run(work)
+
+
+@pytest.mark.parametrize("code", [KeeperError.CONNECTION_LOSS, KeeperError.OPERATION_TIMEOUT, -999])
+def test_behind_a_write_that_nobody_knows_of_stands_a_sync(code: int) -> None:
+    """The server is behind, and may have what became of the write later: a read shall not come before that."""
+
+    async def work(sim: Simulation) -> None:
+        tree = await sim.session()
+        refused: list[SmallConnection] = []
+        sim.once(OpCode.CREATE2, refuse(code, refused))
+        before = len(sim.ensemble.seen)
+        with pytest.raises(ConnectionLoss):
+            await tree.create("/a")
+        assert await tree.exists("/a") is None
+        asked = [op for _, op, _ in sim.ensemble.seen[before:] if op is not OpCode.PING]
+        assert asked[-2:] == [OpCode.SYNC, OpCode.EXISTS]
+        assert sim.connection_of(tree) is refused[0]
+        await tree.create("/a")
+        await tree.exists("/a")
+        asked = [op for _, op, _ in sim.ensemble.seen[before:] if op is not OpCode.PING]
+        assert asked.count(OpCode.SYNC) == 1  # one is enough
+
+    Simulation().run(work)
+
+
 # Servers that lie.
 
 

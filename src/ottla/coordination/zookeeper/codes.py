@@ -189,6 +189,11 @@ def name_of_code(code: int) -> str:
         return f"error {code}"
 
 
+def is_certain(code: int) -> bool:
+    """Whether a server that answers this says what became of a write."""
+    return code == KeeperError.OK or not isinstance(error_of(code, ""), ConnectionLoss)
+
+
 def error_of(code: int, path: str, version: int = -1) -> CoordinationError:
     """What a client raises for a server's code. `version` is the one that the request asked for.
 

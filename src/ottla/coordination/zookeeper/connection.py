@@ -46,14 +46,12 @@ class KeeperRequest:
     op: OpCode
     #: With the length before it. The xid is put in when it is sent. None while the frame is being made.
     frame: bytearray | None
-    #: None: nobody waits for it.
+    #: None: it is the session's own.
     answer: asyncio.Future[KeeperAnswer] | None
     #: Whether it may have changed something when its answer is lost.
     writes: bool
     #: Left with the answer: path on the server, and what is called.
     watch: tuple[str, Watch] | None = None
-    #: For requests of the session itself.
-    on_answer: Callable[[KeeperAnswer], None] | None = None
     #: So many connections were lost when it was the next to be answered.
     losses: int = 0
     xid: int = 0

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -48,7 +48,7 @@ from ottla.coordination.interface import (
     WatchEvent,
 )
 from ottla.coordination.zookeeper.addresses import Chroot, ServerAddress
-from ottla.coordination.zookeeper.codes import OTTLA_PROTOCOL, KeeperError, OpCode, name_of_code
+from ottla.coordination.zookeeper.codes import OTTLA_PROTOCOL, KeeperError, OpCode, is_certain, name_of_code
 from ottla.coordination.zookeeper.connection import KeeperAnswer, KeeperRequest, ServerConnection
 from ottla.coordination.zookeeper.deliveries import Deliveries
 from ottla.coordination.zookeeper.frames import encode_request
@@ -313,13 +313,19 @@ class KeeperSession:
         self.last_zxid = max(self.last_zxid, answer.zxid)
         if request.watch is not None:
             self.watches.answered(request.op, answer.error, *request.watch)
-        if request.on_answer is not None:
-            request.on_answer(answer)
+        if request.writes and not is_certain(answer.error):
+            self._unsure = True
+            self._queue.appendleft(self._own(OpCode.SYNC, self._sync()))
         if request.answer is not None:
             self._deliveries.answer(request.answer, answer)
         connection = self._connection
-        if answer.error in _CONNECTION_ENDS and connection is not None:
-            # The next connection says whether the session is over, or only elsewhere.
+        if request.answer is None and answer.error == KeeperError.OK and request.op is OpCode.SYNC:
+            self._unsure = False
+        elif connection is not None and (
+            answer.error in _CONNECTION_ENDS or (request.answer is None and answer.error != KeeperError.OK)
+        ):
+            # The next connection says whether the session is over, or only elsewhere; and it is asked once more for
+            # what this one has to do before anything else, as there would be no news of watches that were not taken.
             connection.end(f"{connection.server} answers {name_of_code(answer.error)}")
         self._pump()
 
@@ -355,7 +361,7 @@ class KeeperSession:
             # Servers answer in order: if any request is the cause, it is the first.
             request.losses += position == 0
             if request.answer is None or request.answer.done():
-                self._unsure = self._unsure or request.writes
+                self._unsure = self._unsure or request.writes or request.op is OpCode.SYNC
             elif request.writes:
                 self._unsure = True
                 self._fail(request, ConnectionLoss(f"{connection.fault or 'the session was closed'}"))
@@ -413,21 +419,19 @@ class KeeperSession:
         for request in self.watches.requests(self.last_zxid):
             self._send_own(connection, OpCode.SET_WATCHES, request)
         if self._unsure:
-            self._send_own(connection, OpCode.SYNC, PathRequest(self._options.chroot.on_server("/")), self._synced)
+            self._send_own(connection, OpCode.SYNC, self._sync())
 
-    def _send_own(
-        self,
-        connection: ServerConnection,
-        op: OpCode,
-        fields: tuple[Any, ...],
-        on_answer: Callable[[KeeperAnswer], None] | None = None,
-    ) -> None:
-        frame = bytearray(encode_request(0, op, fields))
+    def _sync(self) -> PathRequest:
+        return PathRequest(self._options.chroot.on_server("/"))
+
+    def _send_own(self, connection: ServerConnection, op: OpCode, fields: tuple[Any, ...]) -> None:
         if connection.fault is None:
-            connection.send(KeeperRequest(op, frame, None, writes=False, on_answer=on_answer))
+            connection.send(self._own(op, fields))
 
-    def _synced(self, answer: KeeperAnswer) -> None:
-        self._unsure = self._unsure and answer.error != KeeperError.OK
+    @staticmethod
+    def _own(op: OpCode, fields: tuple[Any, ...]) -> KeeperRequest:
+        """A request that nobody waits for: it is not sent again with the next connection, whose greeting does."""
+        return KeeperRequest(op, bytearray(encode_request(0, op, fields)), None, writes=False)
 
     def _expire(self, why: str) -> None:
         if self._state in (SessionState.EXPIRED, SessionState.CLOSED):
