@@ -106,7 +106,12 @@ class Throttle:
             self._bytes = 0
 
 
+#: How long others wait for a core that this process has.
 _SLICE_S: Final = 0.0004
+#: Where they keep it for long, a slice is as long as this part of the time that they had it, up to what any process has
+#: at a time: a machine without a free core would leave next to nothing otherwise.
+_SLICE_PART: Final = 0.1
+_SLICE_S_MAX: Final = 0.004
 
 
 @contextmanager
@@ -116,15 +121,24 @@ def in_short_slices() -> Iterator[None]:
     A scheduler lets a running process finish a slice of some milliseconds, however nice it is, before somebody else who
     has something to do gets the core. A broker on it would answer that much later. So the cleaner offers its core far
     more often; the offer costs a microsecond, and nothing is lost where nobody wants it.
+
+    Each slice begins behind the last offer: an alarm that came while others have the core would call `offer` within
+    itself, and again, until Python ends the pass for its recursion.
     """
-    before = signal.signal(signal.SIGALRM, _offer)
-    signal.setitimer(signal.ITIMER_REAL, _SLICE_S, _SLICE_S)
+    goes_on = True
+
+    def offer(_number: int, _frame: FrameType | None) -> None:
+        offered_s = time.monotonic()
+        os.sched_yield()
+        away_s = time.monotonic() - offered_s
+        if goes_on:
+            signal.setitimer(signal.ITIMER_REAL, min(_SLICE_S_MAX, max(_SLICE_S, away_s * _SLICE_PART)))
+
+    before = signal.signal(signal.SIGALRM, offer)
+    signal.setitimer(signal.ITIMER_REAL, _SLICE_S)
     try:
         yield
     finally:
+        goes_on = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def _offer(_number: int, _frame: FrameType | None) -> None:
-    os.sched_yield()
