@@ -213,7 +213,7 @@ def test_an_interrupt_while_a_record_is_handed_over_stops_no_later_one(
             with pytest.raises(KeyboardInterrupt):
                 producer.send(topic, b"x")
         producer.send(topic, b"y", on_delivery=lambda _: delivered.set())
-        assert delivered.wait(10)
+        assert delivered.wait(60)
 
 
 FORKS = """

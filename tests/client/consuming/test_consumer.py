@@ -123,7 +123,7 @@ async def test_what_lies_ready_of_a_paused_partition_takes_no_room_of_others(boo
     zero, one = TopicPartition(wide_topic, 0), TopicPartition(wide_topic, 1)
     await fill(bootstrap, wide_topic, 40, partition=0)
     async with (
-        asyncio.timeout(25),
+        asyncio.timeout(60),
         Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", fetch_max_bytes=1, **IMPATIENT) as consumer,
     ):
         consumer.assign([zero, one])
