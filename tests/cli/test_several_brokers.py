@@ -148,7 +148,7 @@ def test_an_election_gives_a_leader_its_place_back(three: Cluster, in_process: C
         found: list[dict[str, object]] = json.loads(ran.out)
         return found
 
-    three.until(lambda: len(three.isrs("led")[0]) == 3)
+    three.until_in_sync("led")
     elected = {"topic": "led", "partition": 0, "result": "elected"}
     assert ottla("elect", "--preferred", "--topic", "led") == [elected]
     three.until(lambda: three.leader("led") == first)

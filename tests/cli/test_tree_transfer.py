@@ -30,7 +30,7 @@ def produce(running: Cluster, number: int) -> None:
 
 def check(running: Cluster, number: int) -> None:
     """What was acknowledged is there, once and in order, and every replica takes part."""
-    running.until(lambda: [len(isr) for isr in running.isrs("orders")] == [3])
+    running.until_in_sync("orders")
     with Consumer(bootstrap_servers=running.bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign([("orders", 0)])
         found: list[int] = []

@@ -127,6 +127,8 @@ def test_what_is_handed_over_has_a_bound_in_bytes_and_in_time(
     bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Producer(bootstrap_servers=bootstrap, buffer_memory=100_000, max_block_ms=50) as producer:
+        while producer.send(topic, b"first").exception() is not None:
+            pass  # a busy machine may need longer than that to ask where the topic is
         with monkeypatch.context() as patch:
             patch.setattr(producer, "_take", lambda: None)  # the loop's thread comes to nothing
             given = [producer.send(topic, bytes(10_000)) for _ in range(9)]
@@ -138,7 +140,7 @@ def test_what_is_handed_over_has_a_bound_in_bytes_and_in_time(
             assert [one.done() for one in many] == [False, True, True]
             assert isinstance(many[1].exception(), BufferExhausted)
         producer.flush()
-        assert [one.result(0).offset for one in [*given, many[0]]] == list(range(10))
+        assert [one.result(0).offset for one in [*given, many[0]]] == list(range(1, 11))
         assert (producer._count, producer._bytes) == (0, 0)
 
 

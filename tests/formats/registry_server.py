@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from ottla.formats.registry import _opened
+
 
 class RegistryServer:
     def __init__(self) -> None:
@@ -148,6 +150,8 @@ def registry_server() -> Iterator[RegistryServer]:
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
+    # The kernel gives a port again that an earlier one had, and what is under an id is taken never to change.
+    _opened.cache_clear()
     registry.url = f"http://127.0.0.1:{server.server_address[1]}"
     try:
         yield registry

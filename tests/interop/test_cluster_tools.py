@@ -46,10 +46,6 @@ def create(cluster: Cluster, name: str, *replicas: int) -> None:
     cluster.until_heard(name)
 
 
-def until_whole(cluster: Cluster, topic: str) -> None:
-    cluster.until(lambda: all(len(isr) == 3 for isr in cluster.isrs(topic)))
-
-
 def read_all(cluster: Cluster, topic: str) -> list[bytes]:
     found: list[bytes] = []
     with Consumer(bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest") as consumer:
@@ -88,7 +84,7 @@ def test_leaders_are_elected_and_partitions_reassigned(
     server = ("--bootstrap-server", cluster.bootstrap)
     cluster.kill(2)
     cluster.until(lambda: cluster.leader("moved") not in (-1, 2))
-    until_whole(cluster, "moved")
+    cluster.until_in_sync("moved")
     elected = kafka_tools.run(
         "LeaderElectionCommand", *server, "--election-type", "PREFERRED", "--topic", "moved", "--partition", "0"
     ).checked()
@@ -128,7 +124,7 @@ def test_a_verifiable_producer_loses_nothing_when_its_leaders_are_killed(
     cluster.until(lambda: len(read_all(cluster, "verified")) > 200)
     killed = cluster.kill_leader("verified")
     cluster.until(lambda: cluster.leader("verified") not in (-1, killed))
-    until_whole(cluster, "verified")
+    cluster.until_in_sync("verified")
     cluster.restart(cluster.until_led("verified"))
     thread.join(SECONDS_MAX)
     events = [json.loads(line) for line in done[0].checked().splitlines() if line.startswith("{")]
@@ -289,7 +285,7 @@ def test_a_group_goes_on_when_its_coordinator_is_killed(cluster: Cluster, client
     writer = Writer(cluster, topic)
     found = consumed(cluster, topic, lambda: cluster.kill(coordinator(cluster, topic)), writer)
     assert writer.acknowledged <= found
-    until_whole(cluster, topic)
+    cluster.until_in_sync(topic)
 
 
 @pytest.mark.java
@@ -318,4 +314,4 @@ def test_a_java_group_goes_on_when_its_coordinator_is_killed(cluster: Cluster, k
     assert all(offsets == set(range(len(offsets))) for offsets in seen.values())
     commits = [event for event in events if event["name"] == "offsets_committed" and event["timestamp"] > killed_at]
     assert any(event["success"] for event in commits), commits
-    until_whole(cluster, topic)
+    cluster.until_in_sync(topic)

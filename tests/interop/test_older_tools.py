@@ -136,7 +136,7 @@ class Asked:
         self._cluster.until_heard("led")
         self._cluster.kill(2)
         self._cluster.until(lambda: self._cluster.leader("led") not in (-1, 2))
-        self._cluster.until(lambda: len(self._cluster.isrs("led")[0]) == 3)
+        self._cluster.until_in_sync("led")
         named = self._file({"partitions": [{"topic": "led", "partition": 0}]})
         self._run("PreferredReplicaLeaderElectionCommand", "--path-to-json-file", named)
         self._cluster.until(lambda: self._cluster.leader("led") == 2)

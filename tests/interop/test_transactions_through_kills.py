@@ -244,8 +244,7 @@ def test_all_or_nothing_while_leaders_and_coordinators_are_elected(
 
 def lead_elsewhere(cluster: Cluster, admin: Admin, place: Place) -> None:
     """The next of its replicas leads it, all of which live."""
-    cluster.until_heard(place.topic)
-    cluster.until(lambda: len(cluster.isrs(place.topic)[place.partition]) == 3)
+    cluster.until_in_sync(place.topic)
     before = cluster.until_led(place.topic, place.partition)
     replicas = admin.describe_topic(place.topic).partitions[place.partition].replicas
     at = replicas.index(before)

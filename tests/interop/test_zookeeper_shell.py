@@ -47,7 +47,7 @@ def test_what_is_written_by_hand_is_carried_out(zookeeper: str, tmp_path: Path) 
             # The preferred leader comes back, and another goes on leading.
             cluster.kill(2)
             cluster.until(lambda: cluster.leader("led") not in (-1, 2))
-            cluster.until(lambda: len(cluster.isrs("led")[0]) == 3)
+            cluster.until_in_sync("led")
             said = shell(
                 zookeeper,
                 'create /config/topics/by-hand {"version":1,"config":{"retention.ms":"86400000"}}',

@@ -47,17 +47,7 @@ def whole_again(request: pytest.FixtureRequest) -> Iterator[None]:
         for broker in running.addresses:
             running.resume(broker)
         running.until(lambda: all(map(running.is_serving, running.addresses)))
-        until_whole(running)
-
-
-def until_whole(cluster: Cluster) -> None:
-    """All replicas of the topic are in sync."""
-    ends = time.monotonic() + SECONDS_MAX
-    while time.monotonic() < ends:
-        if all(len(isr) == 3 for isr in cluster.isrs(TOPIC)):
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"{cluster.isrs(TOPIC)}\n" + "\n".join(cluster.log[-40:]))
+        running.until_in_sync(TOPIC)
 
 
 def produce(cluster: Cluster, values: list[bytes], *, idempotent: bool = True, partition: int | None = None) -> None:
@@ -113,7 +103,7 @@ def test_leaders_are_killed_and_nothing_is_lost(cluster: Cluster, times: int) ->
         produce(cluster, after)
         check(cluster, before + after)
         cluster.until(lambda killed=killed: cluster.is_serving(killed))
-        until_whole(cluster)
+        cluster.until_in_sync(TOPIC)
 
 
 def test_a_paused_leader_is_replaced_and_comes_back_as_a_follower(cluster: Cluster) -> None:
@@ -123,7 +113,7 @@ def test_a_paused_leader_is_replaced_and_comes_back_as_a_follower(cluster: Clust
     cluster.until(lambda: cluster.leader(TOPIC, 0, asked=others) not in (-1, paused))
     produce(cluster, batch("paused"))
     cluster.resume(paused)
-    until_whole(cluster)
+    cluster.until_in_sync(TOPIC)
     check(cluster, batch("paused"))
 
 
@@ -138,7 +128,7 @@ def is_created(cluster: Cluster, topic: str) -> bool:
 
 def leads_on(cluster: Cluster, name: str) -> bool:
     """Kills the tree; whether each leader led through that."""
-    until_whole(cluster)
+    cluster.until_in_sync(TOPIC)
     leaders = [cluster.until_led(TOPIC, number) for number in range(3)]
     cluster.kill_tree()
     produce(cluster, batch(name))
@@ -181,7 +171,7 @@ def test_a_follower_that_is_cut_off_leaves_and_joins_again(cluster: Cluster) -> 
     produce(cluster, batch("cut"), partition=0)
     cluster.until(lambda: follower not in cluster.isrs(TOPIC)[0])
     cluster.heal()
-    until_whole(cluster)
+    cluster.until_in_sync(TOPIC)
     check(cluster, batch("cut"))
 
 
@@ -208,7 +198,7 @@ def test_a_broker_that_is_restarted_hands_over_first(cluster: Cluster) -> None:
     (stopped,) = (at for at, line in enumerate(said) if "broker stopped" in line)
     assert handed_over < stopped
     produce(cluster, batch("restarted"))
-    until_whole(cluster)
+    cluster.until_in_sync(TOPIC)
     check(cluster, batch("restarted"))
 
 

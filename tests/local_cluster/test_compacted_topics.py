@@ -70,7 +70,8 @@ def check(cluster: Cluster, expected: dict[bytes, bytes], written: int) -> None:
 def lead(cluster: Cluster, admin: Admin, broker: int) -> None:
     others = [other for other in cluster.addresses if other != broker]
     admin.alter_partition_reassignments({TP: [broker, *others]})
-    cluster.until(lambda: len(cluster.isrs(TP.topic)[0]) == 3)
+    cluster.until(lambda: not admin.list_partition_reassignments())
+    cluster.until_in_sync(TP.topic)
     with suppress(KafkaError):  # it leads already
         admin.elect_leaders(ElectionKind.PREFERRED, [TP])
     cluster.until(lambda: cluster.leader(TP.topic) == broker)
@@ -96,6 +97,6 @@ def test_each_replica_that_leads_has_the_last_values() -> None:
         # Who comes back has what the others have cleaned away meanwhile.
         for _ in range(2):
             cluster.kill_leader(TP.topic)
-            cluster.until(lambda: len(cluster.isrs(TP.topic)[0]) == 3)
+            cluster.until_in_sync(TP.topic)
             until_cleaned(cluster, written)
             check(cluster, expected, written)

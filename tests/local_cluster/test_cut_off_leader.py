@@ -22,7 +22,7 @@ def test_clients_of_a_leader_that_is_cut_off_go_on_elsewhere() -> None:
             # As long as the cut lasts: that has no end before this is acknowledged.
             offset = producer.send(TOPIC, b"meanwhile").result().offset
         cluster.heal()
-        cluster.until(lambda: all(len(isr) == 3 for isr in cluster.isrs(TOPIC)))
+        cluster.until_in_sync(TOPIC)
         with Consumer(bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest") as consumer:
             consumer.assign([(TOPIC, 0)])
             found: list[bytes | None] = []

@@ -103,7 +103,7 @@ def test_a_leader_whose_sync_fails_acknowledges_nothing_more(tmp_path: Path, mon
             assert any("directory" in line and "offline" in line for line in cluster.log if f"broker {second}" in line)
             marker.unlink()
             # Its supervisor starts it again, until that works.
-            cluster.until(lambda: len(cluster.isrs(TOPIC)[0]) == 3)
+            cluster.until_in_sync(TOPIC)
             load.until_more(20)
         assert load.fault is None
         history.ended(PARTITION, list(read_all(cluster)))
@@ -129,7 +129,7 @@ def test_a_follower_whose_sync_fails_vouches_for_nothing_more(tmp_path: Path, mo
             assert cluster.leader(TOPIC) == second
             assert any("directory" in line and "offline" in line for line in cluster.log if f"broker {third}" in line)
             marker.unlink()
-            cluster.until(lambda: len(cluster.isrs(TOPIC)[0]) == 3)
+            cluster.until_in_sync(TOPIC)
             load.until_more(20)
         assert load.fault is None
         # What it has, it has: it alone is asked.

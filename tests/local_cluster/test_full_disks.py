@@ -73,7 +73,7 @@ def test_a_follower_whose_disk_is_full_leaves_and_comes_back_with_room(tmp_path:
         cluster.until(lambda: set(cluster.isrs(TOPIC)[0]) == {first, third})
         produce(cluster, 20)
         mount(tmp_path / "data-2", "256m")
-        cluster.until(lambda: len(cluster.isrs(TOPIC)[0]) == 3)
+        cluster.until_in_sync(TOPIC)
         produce(cluster, 20)
 
 
@@ -91,7 +91,7 @@ def test_a_leader_whose_disk_is_full_gives_way_and_comes_back_with_room(tmp_path
         assert offsets == list(range(500))
         assert set(cluster.isrs(TOPIC)[0]) == {first, third}
         mount(tmp_path / "data-2", "256m")
-        cluster.until(lambda: len(cluster.isrs(TOPIC)[0]) == 3)
+        cluster.until_in_sync(TOPIC)
 
 
 def test_a_tree_whose_disk_is_full_stops_changes_and_no_records(tmp_path: Path, mount: Mount) -> None:

@@ -76,11 +76,6 @@ class Load:
             raise self.fault
 
 
-def until_whole(cluster: Cluster, topic: str) -> None:
-    cluster.until(lambda: all(map(cluster.is_serving, cluster.addresses)))
-    cluster.until(lambda: all(len(isr) == 3 for isr in cluster.isrs(topic)))
-
-
 def check(cluster: Cluster, topic: str, acknowledged: list[bytes]) -> None:
     """All of them once, each partition's in the order in which they were sent."""
     found: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
@@ -146,7 +141,7 @@ def test_replication_with_broker_failure(cluster: Cluster, how: str, who: str, t
                     cluster.restart(broker)
                 else:
                     cluster.kill(broker)
-            until_whole(cluster, topic)
+            cluster.until_in_sync(topic)
         cluster.until(lambda: load.sent > 100 or load.fault is not None)
     assert len(load.acknowledged) > 100
     check(cluster, topic, load.acknowledged)
@@ -168,7 +163,7 @@ def test_reassign_partitions_while_brokers_are_bounced(cluster: Cluster) -> None
             cluster.restart(broker)
             cluster.until(lambda: all(map(cluster.is_serving, cluster.addresses)))
         cluster.until(lambda: not admin.list_partition_reassignments())
-        cluster.until(lambda: all(len(isr) == 2 for isr in cluster.isrs(topic)))
+        cluster.until_in_sync(topic)
         now = {one.partition: sorted(one.replicas) for one in admin.describe_topic(topic).partitions}
     assert now == {tp.partition: brokers for tp, brokers in targets.items()}
     check(cluster, topic, load.acknowledged)

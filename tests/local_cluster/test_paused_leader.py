@@ -61,7 +61,7 @@ def test_what_a_paused_leader_answers_when_it_wakes_is_true() -> None:
             ErrorCode.REQUEST_TIMED_OUT,
             ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         )
-        cluster.until(lambda: all(len(isr) == 3 for isr in cluster.isrs(TOPIC)))
+        cluster.until_in_sync(TOPIC)
         with Consumer(bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest") as consumer:
             consumer.assign([(TOPIC, 0)])
             (record,) = consumer.poll(timeout_ms=60_000)

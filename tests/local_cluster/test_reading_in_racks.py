@@ -99,9 +99,8 @@ def three_free_ports() -> int:
 
 
 def until_whole(cluster: Cluster) -> None:
-    cluster.until_heard(TP.topic)
     for topic in (TP.topic, "__transaction_state"):
-        cluster.until(lambda topic=topic: all(len(isr) == 3 for isr in cluster.isrs(topic)))  # type: ignore[misc]
+        cluster.until_in_sync(topic)
 
 
 def end(cluster: Cluster, isolation: str) -> int:

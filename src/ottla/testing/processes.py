@@ -305,13 +305,30 @@ class Cluster:
         return self.is_serving(broker) and broker not in self._paused and self._links.are_whole
 
     async def _knows(self, broker: int, topic: str) -> bool:
+        described = await self._as_known_to(broker, topic)
+        return described is not None and all(partition.leader is not None for partition in described.partitions)
+
+    def until_in_sync(self, topic: str) -> None:
+        """All replicas are in sync, as every broker says that is not paused: one of them may not have heard yet that a
+        replica has left."""
+        self.until_heard(topic)
+        self._run(self._until_in_sync(topic))
+
+    async def _until_in_sync(self, topic: str) -> None:
+        ends = time.monotonic() + SECONDS_MAX
+        for broker in self.addresses:
+            while broker not in self._paused and not _is_in_sync(await self._as_known_to(broker, topic)):
+                if time.monotonic() >= ends:
+                    raise TimeoutError(f"as broker {broker} knows, not all replicas of {topic} came in sync")
+                await asyncio.sleep(_LOOK_S)
+
+    async def _as_known_to(self, broker: int, topic: str) -> TopicDescription | None:
         """A new client asks the address that it is given; one that is kept may ask another broker."""
         async with Admin(bootstrap_servers=self.addresses[broker], default_api_timeout_ms=_ASKED_MS_MAX) as admin:
             try:
-                described = await admin.describe_topic(topic)
+                return await admin.describe_topic(topic)
             except KafkaError:
-                return False
-        return all(partition.leader is not None for partition in described.partitions)
+                return None
 
     def until(self, holds: Callable[[], bool], seconds: float = SECONDS_MAX) -> None:
         """Raises TimeoutError where it does not come to be."""
@@ -407,3 +424,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
 
 def _end(name: int | str) -> str:
     return str(name)
+
+
+def _is_in_sync(topic: TopicDescription | None) -> bool:
+    return topic is not None and all(set(one.isr) == set(one.replicas) for one in topic.partitions)

@@ -12,6 +12,8 @@ from typing import Final
 from ottla.controller.interface import Controller
 from ottla.model import BrokerId, ErrorCode
 
+#: Half of this is a long time for a controller that is reached. Where it is not, another broker may know of ids.
+WAIT_S: Final = 1.0
 #: This broker is registered anew, or about to be, and the controller has not heard of it yet. No client knows these
 #: codes: as in Kafka it is told to ask again.
 _BETWEEN_BROKERS: Final = frozenset({ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED})
@@ -24,22 +26,28 @@ class ProducerIds:
         self._next = 0
         #: The end of the current block; nothing is left where both are equal.
         self._end = 0
-        self._refill = asyncio.Lock()
+        self._refill: asyncio.Task[ErrorCode] | None = None
         #: Of callers that wait for a block.
         self._asking: set[asyncio.Task[None]] = set()
 
     async def next(self) -> int | ErrorCode:
         """A fresh id, or why none can be had."""
         while self._next >= self._end:
-            async with self._refill:
-                if self._next >= self._end:
-                    block = await self._controller.allocate_producer_ids(self._broker_id)
-                    if block.error in _BETWEEN_BROKERS:
-                        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-                    if block.error != ErrorCode.NONE:
-                        return block.error
-                    self._next, self._end = block.first, block.first + block.length
+            if self._refill is None or self._refill.done():
+                self._refill = asyncio.get_running_loop().create_task(self._allocate(), name="a block of producer ids")
+            refill = self._refill
+            answered, _ = await asyncio.wait({refill}, timeout=WAIT_S)
+            # As in Kafka, where who comes before the block is asked to come again.
+            error = refill.result() if answered else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            if error != ErrorCode.NONE:
+                return error
         return self._taken()
+
+    async def _allocate(self) -> ErrorCode:
+        block = await self._controller.allocate_producer_ids(self._broker_id)
+        if block.error == ErrorCode.NONE:
+            self._next, self._end = block.first, block.first + block.length
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if block.error in _BETWEEN_BROKERS else block.error
 
     def ask(self, call: Callable[[int | ErrorCode], None]) -> None:
         """Calls with a fresh id or why none can be had, at once or later."""

@@ -75,8 +75,7 @@ def next_batch(cluster: Cluster, query: Query) -> int:
     entry = query.entry()
     for topic in (TOPIC, LEDGER_TOPIC, "__transaction_state"):
         if topic == TOPIC or entry is not None:
-            cluster.until_heard(topic)
-            cluster.until(lambda topic=topic: all(len(isr) == REPLICAS for isr in cluster.isrs(topic)))  # type: ignore[misc]
+            cluster.until_in_sync(topic)
     return 0 if entry is None else entry.batch + 1
 
 

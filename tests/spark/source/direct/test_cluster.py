@@ -61,7 +61,7 @@ def test_a_followers_files_and_a_stale_replicas(cluster: Cluster, tmp_path: Path
     dead = cluster.kill_leader(TOPIC)
     cluster.until(lambda: cluster.leader(TOPIC) not in {-1, dead})
     fill(cluster, ROWS, ROWS)
-    cluster.until(lambda: len(cluster.isrs(TOPIC)[0]) == 3)  # the dead one came back
+    cluster.until_in_sync(TOPIC)  # the dead one came back
     fill(cluster, 2 * ROWS, ROWS)
 
     # The one that was dead is a follower now.
