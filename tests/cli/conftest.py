@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.cli import connecting
 from ottla.cli.main import main
 from ottla.testing import InProcessBroker
 from ottla.testing.pytest_plugin import ottla_broker, pytest_configure, topic
@@ -57,6 +58,8 @@ def in_process(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
     What it is given as `stdin` comes to it by a pipe.
     """
     monkeypatch.setenv("OTTLA_TRACEBACK", "1")
+    # A person is told after three seconds; a busy machine may need longer for an answer.
+    monkeypatch.setattr(connecting, "REACH_MS_MAX", 60_000)
 
     def run(*words: str, stdin: bytes | None = None) -> Ran:
         capfd.readouterr()

@@ -550,14 +550,14 @@ def test_a_new_group_that_is_stopped_goes_on_where_it_stopped(
 ) -> None:
     """Also where nothing has come yet: what comes while nobody reads is read by the next."""
     begun = ("--from-beginning",) if how == "beginning" else ()
-    ran = ottla("consume", filled, "--group", group, *begun, "--timeout-ms", "300")
+    ran = ottla("consume", filled, "--group", group, *begun, "--timeout-ms", "2000")
     assert ran.code == 0, ran.err
     assert len(ran.lines) == (14 if begun else 0)
     assert committed(ottla_broker, group, filled) == [10, 4]
     producer = Producer({"bootstrap.servers": ottla_broker.bootstrap, "log_level": 0})
     producer.produce(filled, "meanwhile", partition=1)
     assert producer.flush(30) == 0
-    assert ottla("consume", filled, "--group", group, "--timeout-ms", "300").lines == ["meanwhile"]
+    assert ottla("consume", filled, "--group", group, "--timeout-ms", "2000").lines == ["meanwhile"]
     assert committed(ottla_broker, group, filled) == [10, 5]
 
 

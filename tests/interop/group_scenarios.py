@@ -26,7 +26,8 @@ JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE, LIST = 11, 12, 13, 14, 15, 16
 Protocols = list[tuple[str, bytes]]
 #: Nobody is put out while a conversation goes on, unless it is about that.
 LONG_MS = 60_000
-#: Of a rebalance that is to run out, though who is to join again does so in time on a machine with other work.
+#: Of a rebalance or a session that is to run out, though who is to join or to sync before does so in time on a machine
+#: with other work.
 SLOW_MS = 2_500
 
 
@@ -298,8 +299,8 @@ def leader_that_never_syncs(talk: Conversation) -> None:
 
 
 def member_that_never_joins_again(talk: Conversation) -> None:
-    first = alone(talk, rebalance_ms=700)
-    second = enter(talk, "b", rebalance_ms=700)
+    first = alone(talk, rebalance_ms=SLOW_MS)
+    second = enter(talk, "b", rebalance_ms=SLOW_MS)
     talk.answer("b", "enters when a was waited for long enough")
     talk.ask("b", "assigns", sync(talk, second, 2, {second: b"all"}), 5)
     talk.ask("a", "heartbeats", heartbeat(talk, first, 1), 4)
@@ -307,7 +308,7 @@ def member_that_never_joins_again(talk: Conversation) -> None:
 
 
 def member_that_falls_silent(talk: Conversation) -> None:
-    first = alone(talk, session_ms=1000)
+    first = alone(talk, session_ms=SLOW_MS)
     talk.wait_for_state("Empty", 0)
     talk.ask("a", "heartbeats", heartbeat(talk, first, 1), 4)
     describe(talk)

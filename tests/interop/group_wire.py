@@ -24,7 +24,7 @@ from ottla.protocol.message import Message, Structure
 from tests.interop.clients import SECONDS_MAX
 
 #: More than anyone is told to wait in a conversation.
-WAIT_SECONDS_MAX = 30.0
+WAIT_SECONDS_MAX = 60.0
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=-)[A-Za-z0-9_-]{22}(?![\w-])")
 #: Of no interest: quotas are another subject, and each broker's sentences are its own.

@@ -48,9 +48,9 @@ def test_a_static_member_that_stays_away_is_put_out_when_its_session_ends(
     join: Join, group_admin: AdminClient, new_name: str
 ) -> None:
     create_topic(group_admin, new_name, partitions=2)
-    sessions = {"session_timeout_ms": 1000, "heartbeat_interval_ms": 100}
-    other = join("confluent", "other", new_name, new_name, group_instance_id="one", **sessions)
-    away = join("confluent", "away", new_name, new_name, group_instance_id="two", **sessions)
+    short = {"session_timeout_ms": 1000, "heartbeat_interval_ms": 100}
+    other = join("confluent", "other", new_name, new_name, group_instance_id="one")
+    away = join("confluent", "away", new_name, new_name, group_instance_id="two", **short)
     wait_for(lambda: len(other.assigned) == 1 == len(away.assigned), join.members)
     join.stay(away)
     wait_for(lambda: len(other.assigned) == 2, join.members)

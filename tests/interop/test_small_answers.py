@@ -68,7 +68,7 @@ def records(count: int = 1, key: bytes | None = b"k", **options: Any) -> bytes:
 
 def produce(peer: Peer, topic: str, raw: bytes, version: int = 9) -> Any:
     data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=raw)])]
-    answer = peer.ask(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=data), version)
+    answer = peer.ask(ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=data), version)
     return answer.responses[0].partition_responses[0]
 
 
@@ -130,7 +130,7 @@ def test_what_may_be_done_with_a_cluster(peer: Peer, version: int) -> None:
 def test_the_controllers_own_name_is_not_given_to_a_topic(peer: Peer) -> None:
     name = "__cluster_metadata"
     request = CreateTopicsRequest(
-        topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)], timeout_ms=5000
+        topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)], timeout_ms=60_000
     )
     (answer,) = peer.ask(request, 7).topics
     assert (answer.error_code, answer.error_message) == (
@@ -145,7 +145,7 @@ def test_the_controllers_own_name_is_not_given_to_a_topic(peer: Peer) -> None:
 def test_a_topic_that_is_named_twice_is_not_deleted(peer: Peer, topic: str, topic_id: bytes) -> None:
     def deleted(*topics: tuple[str | None, bytes]) -> list[tuple[int, str | None, str | None, bytes]]:
         states = [DeleteTopicState(name=name, topic_id=given) for name, given in topics]
-        answer = peer.ask(DeleteTopicsRequest(topics=states, timeout_ms=5000), 6)
+        answer = peer.ask(DeleteTopicsRequest(topics=states, timeout_ms=60_000), 6)
         return [(each.error_code, each.error_message, each.name, each.topic_id) for each in answer.responses]
 
     name, by_id = (topic, ZERO_TOPIC_ID), (None, topic_id)
@@ -155,7 +155,7 @@ def test_a_topic_that_is_named_twice_is_not_deleted(peer: Peer, topic: str, topi
     assert deleted(name, by_id) == [(INVALID, twice, topic, topic_id)]
     assert deleted(by_id, name) == [(INVALID, twice, topic, topic_id)]
     assert {error for error, *_ in deleted(by_id, by_id, name)} == {INVALID}
-    answer = peer.ask(DeleteTopicsRequest(topic_names=[topic, topic], timeout_ms=5000), 5)
+    answer = peer.ask(DeleteTopicsRequest(topic_names=[topic, topic], timeout_ms=60_000), 5)
     assert [(each.error_code, each.name) for each in answer.responses] == [(INVALID, topic)]
     assert peer.ask(metadata(name), 9).topics[0].error_code == NONE
     assert deleted(name) == [(NONE, None, topic, topic_id)]
@@ -171,7 +171,7 @@ def test_records_are_deleted_unless_the_topic_is_only_compacted(
     create_topic(admin, new_name, **{"cleanup.policy": policy})
     assert produce(peer, new_name, records(3)).error_code == NONE
     asked = DeleteRecordsTopic(name=new_name, partitions=[DeleteRecordsPartition(partition_index=0, offset=2)])
-    answer = peer.ask(DeleteRecordsRequest(topics=[asked], timeout_ms=5000), 2).topics[0].partitions[0]
+    answer = peer.ask(DeleteRecordsRequest(topics=[asked], timeout_ms=60_000), 2).topics[0].partitions[0]
     assert (answer.error_code, answer.low_watermark) == (error, -1 if error else 2)
 
 

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -126,13 +126,26 @@ def is_created(cluster: Cluster, topic: str) -> bool:
     return True
 
 
+def leaders_of(cluster: Cluster) -> list[int]:
+    """As all brokers say: one of them may not have heard of an election yet."""
+    found: list[list[int]] = []
+
+    def is_agreed() -> bool:
+        asked = [[broker] for broker in cluster.addresses]
+        found[:] = [[cluster.leader(TOPIC, number, asked=one) for number in range(3)] for one in asked]
+        return -1 not in found[0] and all(leaders == found[0] for leaders in found)
+
+    cluster.until(is_agreed)
+    return found[0]
+
+
 def leads_on(cluster: Cluster, name: str) -> bool:
     """Kills the tree; whether each leader led through that."""
     cluster.until_in_sync(TOPIC)
-    leaders = [cluster.until_led(TOPIC, number) for number in range(3)]
+    leaders = leaders_of(cluster)
     cluster.kill_tree()
     produce(cluster, batch(name))
-    led_on = [cluster.leader(TOPIC, number) for number in range(3)] == leaders
+    led_on = leaders_of(cluster) == leaders
     cluster.until(lambda: is_created(cluster, f"after-{name}"))
     check(cluster, batch(name))
     return led_on
@@ -143,36 +156,52 @@ def test_without_the_tree_leaders_lead_and_it_comes_back(cluster: Cluster) -> No
     assert any(leads_on(cluster, f"treeless-{number}") for number in range(3))
 
 
-def test_while_the_tree_stands_still_leaders_lead(cluster: Cluster) -> None:
-    """A tree that was killed has its spare in its place at once; of one that stands still nobody takes the place."""
+def leads_beside_a_tree_that_stands_still(cluster: Cluster, name: str) -> bool:
+    """Whether each leader led through that."""
     assert cluster._cluster is not None
     tree = cluster._cluster.tree
     assert tree is not None
-    leaders = [cluster.until_led(TOPIC, number) for number in range(3)]
+    cluster.until_in_sync(TOPIC)
     # Each broker has its numbers for idempotent producers from the tree.
-    produce(cluster, batch("before the tree stood still"))
+    produce(cluster, batch(f"before-{name}"))
+    leaders = leaders_of(cluster)
     cluster._signal(tree, signal.SIGSTOP)
     try:
-        produce(cluster, batch("meanwhile"), idempotent=False)
-        assert [cluster.leader(TOPIC, number) for number in range(3)] == leaders
+        produce(cluster, batch(name), idempotent=False)
+        led_on = leaders_of(cluster) == leaders
         assert "State:\tT" in Path(f"/proc/{tree.pid}/status").read_text()
     finally:
         cluster._signal(tree, signal.SIGCONT)
-    cluster.create_topic("when-it-goes-on")
-    check(cluster, batch("meanwhile"))
+    cluster.until(lambda: is_created(cluster, f"after-{name}"))
+    check(cluster, batch(name))
+    return led_on
 
 
-def test_a_follower_that_is_cut_off_leaves_and_joins_again(cluster: Cluster) -> None:
+def test_while_the_tree_stands_still_leaders_lead(cluster: Cluster) -> None:
+    """A tree that was killed has its spare in its place at once; of one that stands still nobody takes the place."""
+    # On a busy machine a session may have ended just before, and others lead then; but not each time.
+    assert any(leads_beside_a_tree_that_stands_still(cluster, f"still-{number}") for number in range(3))
+
+
+def leaves_when_it_is_cut_off(cluster: Cluster, name: str) -> bool:
+    """Whether a follower left, and joined again; not where another broker came to lead, which it reaches."""
     # A leader that does not reach the controller can ask for no smaller in-sync set: nothing is acknowledged meanwhile.
-    leader, controller = cluster.until_led(TOPIC, 0), cluster.controller()
+    leader, controller = leaders_of(cluster)[0], cluster.controller()
     follower = next(broker for broker in cluster.addresses if broker not in (leader, controller))
     cluster.cut(leader, follower)
     # Who has everything stays in sync, however long it is silent: what it lacks is acknowledged when it has left.
-    produce(cluster, batch("cut"), partition=0)
-    cluster.until(lambda: follower not in cluster.isrs(TOPIC)[0])
+    produce(cluster, batch(name), partition=0)
+    cluster.until(lambda: follower not in cluster.isrs(TOPIC)[0] or cluster.leader(TOPIC) not in (-1, leader))
+    has_left = follower not in cluster.isrs(TOPIC)[0]
     cluster.heal()
     cluster.until_in_sync(TOPIC)
-    check(cluster, batch("cut"))
+    check(cluster, batch(name))
+    return has_left
+
+
+def test_a_follower_that_is_cut_off_leaves_and_joins_again(cluster: Cluster) -> None:
+    # A busy machine may end the leader's session meanwhile; but not each time.
+    assert any(leaves_when_it_is_cut_off(cluster, f"cut-{number}") for number in range(3))
 
 
 def test_what_is_asked_of_a_new_topic_waits_until_the_broker_has_heard_of_it(cluster: Cluster) -> None:
@@ -189,7 +218,7 @@ def test_what_is_asked_of_a_new_topic_waits_until_the_broker_has_heard_of_it(clu
 
 
 def test_a_broker_that_is_restarted_hands_over_first(cluster: Cluster) -> None:
-    leader = cluster.until_led(TOPIC, 2)
+    leader = leaders_of(cluster)[2]
     begins = len(cluster.log)
     cluster.restart(leader)
     # It has not only ended, and lost what it led as one that died.
@@ -234,6 +263,7 @@ def test_what_one_broker_had_is_there_in_a_cluster(tmp_path: Path) -> None:
                 delivery.result(SECONDS_MAX)
     with ottla.testing.cluster(3, data=tmp_path) as cluster:
         check(cluster, batch("one"))
+        cluster.until_heard(TOPIC)
         assert described(cluster.bootstrap) == before
 
 
@@ -294,10 +324,11 @@ def test_brokers_over_a_tree_that_is_there_already(tmp_path: Path) -> None:
                     assert supervisor.stdout is not None
                     address = supervisor.stdout.readline().split()[-1]
                     with Admin(bootstrap_servers=address) as admin:
+                        # Each hears of the others, and of their topics, at its own pace.
+                        until(lambda: len(admin.describe_cluster().brokers) == 3)
                         if first:
                             admin.create_topics([NewTopic(TOPIC, 3, 3)])
-                        assert len(admin.describe_cluster().brokers) == 3
-                        assert TOPIC in admin.list_topics()
+                        until(lambda: TOPIC in admin.list_topics())
                     assert len(children(supervisor.pid)) == 3
                 finally:
                     supervisor.terminate()
@@ -307,6 +338,13 @@ def test_brokers_over_a_tree_that_is_there_already(tmp_path: Path) -> None:
         assert four_letters(tree.port, "ruok") == "imok"
     finally:
         tree.stop()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    ends = time.monotonic() + SECONDS_MAX
+    while not holds():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
 
 
 def children(pid: int) -> list[int]:

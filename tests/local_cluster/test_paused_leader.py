@@ -22,19 +22,20 @@ from ottla.testing.processes import Cluster
 TOPIC = "paused"
 
 
-def request(value: bytes) -> ProduceRequest:
+def request(value: bytes, timeout_ms: int) -> ProduceRequest:
     batch = encode_batch([Record(0, 1_000, None, value)])
     data = [TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=0, records=batch)])]
-    return ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=data)
+    return ProduceRequest(acks=-1, timeout_ms=timeout_ms, topic_data=data)
 
 
 async def ask(cluster: Cluster, leader: int) -> tuple[int, int]:
     """What the leader answers before its pause, and what it answers when it wakes."""
     host, _, port = cluster.addresses[leader].rpartition(":")
-    connection = await connect(real_world(), host, int(port), client_id="asking", setup_timeout_ms=10_000)
-    before = await connection.ask(request(b"before"), ProduceResponse, timeout_ms=30_000, at_most=9)
+    connection = await connect(real_world(), host, int(port), client_id="asking", setup_timeout_ms=60_000)
+    before = await connection.ask(request(b"before", 60_000), ProduceResponse, timeout_ms=120_000, at_most=9)
     await asyncio.to_thread(cluster.pause, leader)
-    asked = asyncio.ensure_future(connection.ask(request(b"asleep"), ProduceResponse, timeout_ms=120_000, at_most=9))
+    asleep = request(b"asleep", 10_000)
+    asked = asyncio.ensure_future(connection.ask(asleep, ProduceResponse, timeout_ms=120_000, at_most=9))
     others = [broker for broker in cluster.addresses if broker != leader]
 
     def is_replaced() -> bool:

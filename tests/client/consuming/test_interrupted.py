@@ -46,7 +46,8 @@ def test_what_an_interrupted_poll_had_is_given_out_by_the_next_one(
 ) -> None:
     partition = TopicPartition(topic, 0)
     settings: dict[str, Any] = {"bootstrap_servers": bootstrap, "auto_offset_reset": "earliest", "group_id": topic}
-    with Producer(bootstrap_servers=bootstrap, linger_ms=50) as producer:
+    # In one batch, however long the three calls take: closing sends it.
+    with Producer(bootstrap_servers=bootstrap, linger_ms=60_000, delivery_timeout_ms=120_000) as producer:
         for number in range(3):
             producer.send(topic, b"%d" % number)
     with Consumer(settings) as consumer:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+from ottla.client import sync
 from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.consuming.group.assignors import RangeAssignor
@@ -21,6 +21,7 @@ from ottla.model import TopicPartition
 from ottla.protocol.apis import ApiKey
 from tests.client.group.members import QUICK, Member, close, poll_on, shares, until, write
 from tests.client.proxy import Action, Pass, Proxy, Request, Silence
+from tests.client.short_times import having
 
 #: Longer than a test may take: whoever waits for a session to end does not pass.
 NEVER_MS = 120_000
@@ -73,8 +74,7 @@ async def test_nothing_is_left_behind(bootstrap: str, topic: str, group: str, wh
     await write(bootstrap, topic, [b"x"])
     async with Proxy(bootstrap, silent(*silences)) as proxy:
         before = asyncio.all_tasks()
-        settings = {"default_api_timeout_ms": 100, "request_timeout_ms": 100, "session_timeout_ms": 6_000}
-        consumer = Consumer({**QUICK, **settings, "bootstrap_servers": proxy.bootstrap, "group_id": group})
+        consumer = Consumer({**QUICK, "bootstrap_servers": proxy.bootstrap, "group_id": group})
         if how:
             consumer.subscribe(pattern=f"{topic}.*")
         else:
@@ -82,9 +82,10 @@ async def test_nothing_is_left_behind(bootstrap: str, topic: str, group: str, wh
         reached = {ApiKey.FETCH} if not silences or what in {"leave", "commit"} else set(silences)
         while not any(proxy.count(key) for key in reached):
             await consumer.poll(timeout_ms=10)
-        if consumer.assignment():
-            consumer.commit_async()
-        await consumer.close()
+        with having(consumer, default_api_timeout_ms=100, request_timeout_ms=100):
+            if consumer.assignment():
+                consumer.commit_async()
+            await consumer.close()
         await turns()
         # Those of the proxy serve connections, and are named after what they do.
         left = [task for task in asyncio.all_tasks() - before if "Proxy" not in repr(task.get_coro())]
@@ -118,13 +119,17 @@ async def test_a_loop_that_is_blocked_for_longer_than_a_session(bootstrap: str, 
     await write(bootstrap, topic, [b"x"])
     blocked = Member(bootstrap, group, session_timeout_ms=1_500, enable_auto_commit=False).subscribe(topic)
     await until(lambda: bool(blocked.records), blocked)
-    time.sleep(2.5)  # noqa: ASYNC251 - that is what is tested
+    events, records = len(blocked.events), len(blocked.records)
+    with sync.Admin(bootstrap_servers=bootstrap) as admin:
+        while admin.describe_group(group).members:  # the loop is blocked meanwhile: that is what is tested
+            pass
     with pytest.raises(CommitFailed, match="has rebalanced without this member"):
         await blocked.consumer.commit()
-    await until(lambda: len(blocked.events) == 3, blocked)
-    assert blocked.events == [("assigned", [0]), ("lost", [0]), ("assigned", [0])]
-    await until(lambda: len(blocked.records) == 2, blocked)  # read again
-    await blocked.consumer.commit()
+    with having(blocked.consumer, session_timeout_ms=NEVER_MS):  # it joins for good
+        await until(lambda: len(blocked.events) == events + 2, blocked)
+        assert blocked.events[-3:] == [("assigned", [0]), ("lost", [0]), ("assigned", [0])]
+        await until(lambda: len(blocked.records) == records + 1, blocked)  # read again
+        await blocked.consumer.commit()
     assert await blocked.consumer.committed([TopicPartition(topic, 0)]) == {
         TopicPartition(topic, 0): CommittedOffset(1, "", 0)
     }

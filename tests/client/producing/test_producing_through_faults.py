@@ -10,6 +10,7 @@ import pytest
 from tests.client.conftest import make_topic
 from tests.client.proxy import Action, Cut, Pass, Proxy, Raw, Reply, Request, Silence, produce_refusal
 from tests.client.reading import read_all, values_of
+from tests.client.short_times import having
 
 from ottla.client.admin.admin import Admin
 from ottla.client.errors import (
@@ -82,30 +83,27 @@ async def test_records_are_written_once_and_in_order(bootstrap: str, wide_topic:
             assert by_place[partition, place.offset] == value
 
 
-async def test_a_batch_given_up_leaves_a_gap_that_a_new_epoch_closes(bootstrap: str, topic: str) -> None:
-    async with Proxy(bootstrap) as proxy:
-        lost = asyncio.Event()
-
-        def rule(request: Request) -> Action:
-            if request.key == ApiKey.PRODUCE and not lost.is_set():
-                return Silence()
-            return Pass()
-
-        proxy.rule = rule
-        async with Producer(
-            bootstrap_servers=proxy.bootstrap,
-            linger_ms=0,
-            request_timeout_ms=1_000,
-            delivery_timeout_ms=1_500,
-            **IMPATIENT,
-        ) as producer:
+async def test_a_batch_given_up_leaves_a_gap_that_a_new_epoch_closes(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        Proxy(bootstrap) as proxy,
+        Producer(bootstrap_servers=proxy.bootstrap, linger_ms=0, **IMPATIENT) as producer,
+    ):
+        await producer.send_and_wait(topic, b"zero")
+        proxy.rule = lambda request: Silence() if request.key == ApiKey.PRODUCE else Pass()
+        with (
+            having(producer, request_timeout_ms=1_000, delivery_timeout_ms=1_500),
+            monkeypatch.context() as patch,
+        ):
+            patch.setattr(producer._queues, "_delivery_timeout_ms", 1_500)  # batches get theirs there
             doomed = await producer.send(topic, b"doomed")
             with pytest.raises(DeliveryTimedOut, match="not acknowledged within 1500 ms"):
                 await doomed
-            lost.set()
-            for value in b"one", b"two":
-                await producer.send_and_wait(topic, value)
-    assert await values_of(bootstrap, topic) == [b"one", b"two"]
+        proxy.rule = lambda _: Pass()
+        for value in b"one", b"two":
+            await producer.send_and_wait(topic, value)
+    assert await values_of(bootstrap, topic) == [b"zero", b"one", b"two"]
     async with Admin(bootstrap_servers=bootstrap) as admin:
         (known,) = (await admin.describe_producers([TopicPartition(topic, 0)]))[TopicPartition(topic, 0)]
     assert (known.producer_epoch, known.last_sequence) == (1, 1)
@@ -222,7 +220,8 @@ async def test_send_waits_for_room_and_then_gives_up(bootstrap: str, topic: str)
         async with Producer(
             bootstrap_servers=proxy.bootstrap, buffer_memory=4000, max_block_ms=100, linger_ms=0, **IMPATIENT
         ) as producer:
-            await producer.partitions_for(topic)
+            with having(producer, max_block_ms=60_000):  # the topic is known before time is short
+                await producer.partitions_for(topic)
             while producer.try_send(topic, b"x" * 100) is not None:
                 pass
             with pytest.raises(BufferExhausted, match=r"buffer\.memory stayed full"):

@@ -42,7 +42,7 @@ def older(bootstrap: str, steps: int, *missing: ApiKey) -> Proxy:
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14])
 async def test_a_records_way_and_a_topics_life(bootstrap: str, new_name: str, steps: int) -> None:
     tp = TopicPartition(new_name, 0)
-    quick = {"retry_backoff_ms": 5, "default_api_timeout_ms": 5000}
+    quick = {"retry_backoff_ms": 5}
     async with older(bootstrap, steps) as proxy, Admin(bootstrap_servers=proxy.bootstrap, **quick) as admin:
         await admin.create_topic(new_name, 1, 1, {"retention.ms": "-1"})
         async with Producer(bootstrap_servers=proxy.bootstrap, batch_size=100, **quick) as producer:

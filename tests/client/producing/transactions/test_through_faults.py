@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.client.producing.transactions.generations import GENERATIONS, committed, speaking
 from tests.client.proxy import Action, Cut, Pass, Reply, Request, Silence
+from tests.client.short_times import having
 from tests.searches import seeds
 
 from ottla.client.errors import (
@@ -121,26 +122,18 @@ async def test_an_end_that_was_not_heard_is_asked_for_again(bootstrap: str, topi
 
     async with (
         speaking(bootstrap, generation, rule) as proxy,
-        Producer(
-            bootstrap_servers=proxy.bootstrap,
-            transactional_id=topic,
-            max_block_ms=300,
-            request_timeout_ms=100,
-            **IMPATIENT,
-        ) as producer,
+        Producer(bootstrap_servers=proxy.bootstrap, transactional_id=topic, **IMPATIENT) as producer,
     ):
-        async with producer.transaction():
-            pass  # the identity is there before time is short
         await producer.begin()
         sent = await producer.send(topic, b"once")
         await sent
-        with pytest.raises(RequestTimedOut):
+        with having(producer, max_block_ms=300, request_timeout_ms=100), pytest.raises(RequestTimedOut):
             await producer.commit()
         for call in (producer.begin, producer.abort, lambda: producer.send(topic, b"more")):
             with pytest.raises(WrongTransactionState, match="commit again"):
                 await call()
         deaf = False
-        await until_committed(producer)
+        await producer.commit()
         async with producer.transaction():
             await producer.send(topic, b"then")
     assert await committed(bootstrap, topic) == [b"once", b"then"]
@@ -205,16 +198,6 @@ async def test_a_record_that_was_taken_before_the_end_fails_the_commit(
     assert await committed(bootstrap, topic) == []
 
 
-async def until_committed(producer: Producer) -> None:
-    """A machine may be too slow for a time-out that is made for the silence before."""
-    while True:
-        try:
-            await producer.commit()
-        except RequestTimedOut:
-            continue
-        return
-
-
 @pytest.mark.parametrize("what", [ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.END_TXN])
 async def test_a_refusal_that_nobody_expects_is_the_producers_end(bootstrap: str, topic: str, what: ApiKey) -> None:
     """No delivery stays open, and every later call says why."""
@@ -275,18 +258,13 @@ async def test_a_caller_that_gives_up_may_go_on(bootstrap: str, topic: str, gene
 
     async with (
         speaking(bootstrap, generation, rule) as proxy,
-        Producer(
-            bootstrap_servers=proxy.bootstrap,
-            transactional_id=topic,
-            request_timeout_ms=200,
-            delivery_timeout_ms=60_000,
-            **IMPATIENT,
-        ) as producer,
+        Producer(bootstrap_servers=proxy.bootstrap, transactional_id=topic, **IMPATIENT) as producer,
     ):
         await producer.begin()
-        await producer.send(topic, b"first")
-        committing = asyncio.ensure_future(producer.commit())
-        await seen.wait()
+        with having(producer, request_timeout_ms=200):  # of the Produce request that nobody answers
+            await producer.send(topic, b"first")
+            committing = asyncio.ensure_future(producer.commit())
+            await seen.wait()
         committing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await committing
