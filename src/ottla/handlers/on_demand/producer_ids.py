@@ -26,21 +26,22 @@ class ProducerIds:
         self._next = 0
         #: The end of the current block; nothing is left where both are equal.
         self._end = 0
-        self._refill: asyncio.Task[ErrorCode] | None = None
+        self._refill = asyncio.Lock()
         #: Of callers that wait for a block.
         self._asking: set[asyncio.Task[None]] = set()
 
     async def next(self) -> int | ErrorCode:
         """A fresh id, or why none can be had."""
-        while self._next >= self._end:
-            if self._refill is None or self._refill.done():
-                self._refill = asyncio.get_running_loop().create_task(self._allocate(), name="a block of producer ids")
-            refill = self._refill
-            answered, _ = await asyncio.wait({refill}, timeout=WAIT_S)
+        try:
+            async with asyncio.timeout(WAIT_S):
+                while self._next >= self._end:
+                    async with self._refill:
+                        error = await self._allocate() if self._next >= self._end else ErrorCode.NONE
+                    if error != ErrorCode.NONE:
+                        return error
+        except TimeoutError:
             # As in Kafka, where who comes before the block is asked to come again.
-            error = refill.result() if answered else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            if error != ErrorCode.NONE:
-                return error
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return self._taken()
 
     async def _allocate(self) -> ErrorCode:
