@@ -20,8 +20,8 @@ from ottla.client.admin.admin import Admin
 from tests.conftest import WatchServer
 
 TARGET = os.environ.get("OTTLA_INTEROP_TARGET", "ottla")
-#: No test takes a second; this ends one that hangs, with a trace of where.
-SECONDS_MAX = 60.0
+#: Few tests take seconds, on a machine that has nothing else to do; this ends one that hangs, with a trace of where.
+SECONDS_MAX = 180.0
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -51,4 +51,4 @@ async def test_whoever_waits_hears_of_it(bootstrap: str, what: str, shakes_hands
         await unanswered.wait()
         await client.close()
         with pytest.raises(ClientClosed):
-            await asyncio.wait_for(waiting, 30)
+            await asyncio.wait_for(waiting, 60)

@@ -80,14 +80,14 @@ def test_an_interrupted_close_ends_what_is_under_way(
     deliveries = [producer.send(topic, b"x") for _ in range(3)]
 
     def interrupt() -> None:
-        assert waits.wait(30)
+        assert waits.wait(60)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt)
     interrupting.start()
     with pytest.raises(KeyboardInterrupt):
         producer.close()
-    interrupting.join(30)
+    interrupting.join(60)
     assert all(delivery.done() for delivery in deliveries)
     assert all(isinstance(delivery.exception(), ClientClosed) for delivery in deliveries)
     assert producer._inner.cluster._closed
@@ -110,13 +110,13 @@ def test_a_call_back_cannot_end_the_client_that_runs_it(bootstrap: str, topic: s
 
     with Producer(bootstrap_servers=bootstrap, linger_ms=0) as producer:
         for call in (producer.close, producer.flush):
-            producer.send(topic, b"x", on_delivery=ends(call)).result(30)
-            assert isinstance(raised.get(timeout=30), WrongThread)
+            producer.send(topic, b"x", on_delivery=ends(call)).result(60)
+            assert isinstance(raised.get(timeout=60), WrongThread)
     partition = TopicPartition(topic, 0)
     with Consumer(bootstrap_servers=bootstrap, group_id=topic) as consumer:
         consumer.assign([partition])
         consumer.commit_async({partition: 1}, ends(consumer.close))
-        assert isinstance(raised.get(timeout=30), WrongThread)
+        assert isinstance(raised.get(timeout=60), WrongThread)
         assert consumer.committed([partition])[partition] is not None
 
 
@@ -128,7 +128,7 @@ def test_a_fault_of_its_own_is_one_records(bootstrap: str, topic: str, monkeypat
         all_there, known = threading.Event(), threading.Event()
 
         def fails_once(record: Any) -> Any:
-            assert all_there.wait(30)
+            assert all_there.wait(60)
             if record.value == b"bad":
                 raise LookupError("no such street")
             entered = enter(record)
@@ -138,8 +138,8 @@ def test_a_fault_of_its_own_is_one_records(bootstrap: str, topic: str, monkeypat
         monkeypatch.setattr(producer._inner, "try_enter", fails_once)
         bad, good = producer.send(topic, b"bad"), producer.send(topic, b"good")
         all_there.set()
-        assert known.wait(30)
+        assert known.wait(60)
         with pytest.raises(KafkaError, match="the producer failed: LookupError: no such street"):
-            bad.result(30)
+            bad.result(60)
         producer.flush()
-        assert good.result(30).offset == 0
+        assert good.result(60).offset == 0

@@ -89,7 +89,7 @@ def test_the_synchronous_face_refuses_it_in_the_callers_thread(
         for _ in range(2):
             with pytest.raises(BadArgument, match=said):
                 producer.send(topic, b"bad", **given)
-            assert producer.send(topic, b"good").result(30).topic == topic
+            assert producer.send(topic, b"good").result(60).topic == topic
 
 
 @pytest.mark.parametrize(("given", "said"), BAD_TOPICS, ids=ids(BAD_TOPICS))
@@ -114,7 +114,7 @@ async def test_keys_and_values_that_are_no_bytes(bootstrap: str, topic: str, fie
     with SyncProducer(bootstrap_servers=bootstrap) as blocking:
         with pytest.raises(SerializationFailed, match=f"the {field} is an? .* not bytes"):
             blocking.send(topic, **record)
-        blocking.send(topic, b"good").result(30)
+        blocking.send(topic, b"good").result(60)
 
 
 async def test_what_is_not_quite_what_is_asked_for_and_can_be_taken(bootstrap: str, topic: str) -> None:
@@ -135,7 +135,7 @@ async def test_what_is_not_quite_what_is_asked_for_and_can_be_taken(bootstrap: s
         number: Any = Index()
         await producer.send_and_wait(topic, b"index", partition=number, timestamp=number)
     with SyncProducer(bootstrap_servers=bootstrap) as blocking:
-        blocking.send(topic, b"generator", headers=(pair for pair in pairs)).result(30)
+        blocking.send(topic, b"generator", headers=(pair for pair in pairs)).result(60)
     three = (("a", b"1"), ("b", b"2"), ("c", None))
     records = await read_all(bootstrap, topic)
     assert [one.headers for one in records] == [three, three, (("a", b"1"),), (), (), (), three]
@@ -167,7 +167,7 @@ async def test_an_oversize_record_is_refused_by_send(bootstrap: str, topic: str,
         for record in {"value": b"x" * 10_000}, {"value": b"x", "headers": large}:
             with pytest.raises(RecordTooLarge, match=r"max\.request\.size"):
                 blocking.send(topic, **record)
-        assert blocking.send_and_wait(topic, b"good", timeout=30).offset == 0
+        assert blocking.send_and_wait(topic, b"good", timeout=60).offset == 0
     with SyncProducer(settings, buffer_memory=500) as tiny, pytest.raises(RecordTooLarge, match=r"buffer\.memory"):
         tiny.send(topic, b"x" * 600)
 
@@ -194,8 +194,8 @@ async def test_a_partitioner_that_fails(bootstrap: str, topic: str, partitioner:
     with SyncProducer(bootstrap_servers=bootstrap, partitioner=partitioner) as blocking:
         refused = blocking.send(topic, b"x")
         with pytest.raises(PartitionerFailed, match=said):
-            refused.result(30)
-        blocking.send(topic, b"good", partition=0).result(30)
+            refused.result(60)
+        blocking.send(topic, b"good", partition=0).result(60)
 
 
 def test_call_backs_that_raise_harm_nobody(bootstrap: str, topic: str) -> None:
@@ -205,8 +205,8 @@ def test_call_backs_that_raise_harm_nobody(bootstrap: str, topic: str) -> None:
     with SyncProducer(bootstrap_servers=bootstrap, partitioner=raises) as producer:
         refused = producer.send(topic, b"x", on_delivery=spiteful)
         written = producer.send(topic, b"good", partition=0, on_delivery=spiteful)
-        assert isinstance(refused.exception(30), KafkaError)
-        assert written.result(30).offset == 0
+        assert isinstance(refused.exception(60), KafkaError)
+        assert written.result(60).offset == 0
 
 
 async def test_a_whole_record_is_checked_too(bootstrap: str, topic: str) -> None:
@@ -248,7 +248,7 @@ def test_a_record_that_comes_while_another_thread_closes(bootstrap: str, topic: 
     """It is refused by `send` or it has an end: a thread that waits for it does not wait for ever."""
     for _ in range(20):
         producer = SyncProducer(bootstrap_servers=bootstrap)
-        producer.send(topic, b"first").result(30)
+        producer.send(topic, b"first").result(60)
         deliveries: list[SyncDelivery] = []
 
         def work(producer: SyncProducer = producer, deliveries: list[SyncDelivery] = deliveries) -> None:
@@ -265,7 +265,7 @@ def test_a_record_that_comes_while_another_thread_closes(bootstrap: str, topic: 
             pass
         producer.close()
         for thread in threads:
-            thread.join(30)
+            thread.join(60)
             assert not thread.is_alive()
         assert all(delivery.done() for delivery in deliveries)
 
@@ -273,19 +273,19 @@ def test_a_record_that_comes_while_another_thread_closes(bootstrap: str, topic: 
 def test_a_record_between_the_last_look_and_the_end(bootstrap: str, topic: str) -> None:
     """The thread has passed the question whether it is closed when the other one closes it."""
     producer = SyncProducer(bootstrap_servers=bootstrap)
-    producer.send(topic, b"first").result(30)
+    producer.send(topic, b"first").result(60)
 
     class Closing(deque[SyncDelivery]):
         def append(self, one: SyncDelivery, /) -> None:
             closing = threading.Thread(target=producer.close)
             closing.start()
-            closing.join(30)
+            closing.join(60)
             producer._told = True  # as if a third thread had woken the loop just before it ended
             super().append(one)
 
     producer._handed = Closing()
     delivery = producer.send(topic, b"late")
-    assert isinstance(delivery.exception(1), ClientClosed)
+    assert isinstance(delivery.exception(60), ClientClosed)
 
 
 async def test_a_record_is_a_record(bootstrap: str) -> None:

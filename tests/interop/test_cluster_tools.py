@@ -36,8 +36,9 @@ def all_are_there(cluster: Cluster) -> Iterator[None]:
     for broker in cluster.addresses:
         cluster.resume(broker)
     cluster.until(lambda: all(map(cluster.is_serving, cluster.addresses)))
-    with Admin(bootstrap_servers=cluster.bootstrap) as admin:
-        cluster.until(lambda: len(admin.describe_cluster().brokers) == len(cluster.addresses))
+    for address in cluster.addresses.values():  # whichever is asked next
+        with Admin(bootstrap_servers=address) as admin:
+            cluster.until(lambda: len(admin.describe_cluster().brokers) == len(cluster.addresses))
 
 
 def create(cluster: Cluster, name: str, *replicas: int) -> None:

@@ -54,7 +54,7 @@ def fill(broker: Broker, *, transactions: bool) -> Filled:
         commit(broker, filled, f"simple-{number}", {0: (number, f"note {number}"), 2: (2 * number, "")})
     commit(broker, filled, "simple-0", {0: (77, "again")})
     commit(broker, filled, "doomed", {0: (1, "")})
-    admin.delete_consumer_groups(["doomed"])["doomed"].result(30)
+    admin.delete_consumer_groups(["doomed"])["doomed"].result(60)
     filled.committed["doomed"] = {}
     for group, settings in (("classic", {}), ("new", {"group_protocol": "consumer"})):
         read_all(broker, group, **settings).leave()
@@ -137,11 +137,11 @@ def verify(broker: Broker, filled: Filled) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     eventually(lambda: all(isinstance(found(bootstrap, group), dict) for group in filled.committed))
     assert {group: found(bootstrap, group) for group in filled.committed} == filled.committed
-    listed = {group.group_id: group for group in admin.list_consumer_groups().result(30).valid}
+    listed = {group.group_id: group for group in admin.list_consumer_groups().result(60).valid}
     assert "doomed" not in listed
     assert {group for group, offsets in filled.committed.items() if offsets} <= set(listed)
     for group, instance in filled.inhabited.items():
-        described = admin.describe_consumer_groups([group])[group].result(30)
+        described = admin.describe_consumer_groups([group])[group].result(60)
         assert [member.group_instance_id for member in described.members] == [instance]
     back = ConfluentMember("back", bootstrap, "static", [TOPIC], group_instance_id="stays")
     others = [

@@ -103,7 +103,7 @@ def test_console_producer_and_consumer(kafka_tools: KafkaTools, bootstrap: str, 
         (b"k%d" % n, b"value %d" % n, (("h", b"%d" % n),)) for n in range(50)
     ]
 
-    position = ["--topic", topic, "--partition", "0", "--offset", "10", "--max-messages", "40", "--timeout-ms", "20000"]
+    position = ["--topic", topic, "--partition", "0", "--offset", "10", "--max-messages", "40", "--timeout-ms", "60000"]
     shown = ["--formatter-property", "print.key=true", "--formatter-property", "print.offset=true"]
     printed = kafka_tools.run("consumer.ConsoleConsumer", "--bootstrap-server", bootstrap, *position, *shown).checked()
     assert printed.splitlines() == [f"Offset:{n}\tk{n}\tvalue {n}" for n in range(10, 50)]
@@ -120,7 +120,7 @@ def test_javas_producer_and_consumer_with_each_codec(
     expected = lines.decode().splitlines() * 2
     assert [(found.row.value or b"").decode() for found in read_confluent(bootstrap, topic, 200)] == expected
     position = ["--topic", topic, "--partition", "0", "--offset", "earliest", "--max-messages", "200"]
-    consumer = ["consumer.ConsoleConsumer", "--bootstrap-server", bootstrap, *position, "--timeout-ms", "20000"]
+    consumer = ["consumer.ConsoleConsumer", "--bootstrap-server", bootstrap, *position, "--timeout-ms", "60000"]
     assert kafka_tools.run(*consumer).checked().splitlines() == expected
 
 

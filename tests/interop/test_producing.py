@@ -103,7 +103,7 @@ def test_producing_creates_the_topic(bootstrap: str, admin: AdminClient, new_nam
 
 
 def test_an_unknown_partition_is_reported(bootstrap: str, topic: str) -> None:
-    producer = confluent_producer(bootstrap, message_timeout_ms=5000)
+    producer = confluent_producer(bootstrap, message_timeout_ms=60_000)
     codes: list[int] = []
     try:
         producer.produce(topic, b"v", partition=7, on_delivery=lambda error, _: codes.append(error.code()))

@@ -107,7 +107,9 @@ def held() -> Iterator[Held]:
     """A broker that verifies nothing, with a transaction that is open and two that hang."""
     with InProcessBroker(properties={**PROPERTIES, "transaction.partition.verification.enable": "false"}) as broker:
         create_topic(AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0}), HELD, partitions=3)
-        with Producer(bootstrap_servers=broker.bootstrap, transactional_id="open") as producer:
+        # Its time is not over while the tools are at work, however busy the machine.
+        settings = {"transactional_id": "open", "transaction_timeout_ms": 900_000}
+        with Producer(settings, bootstrap_servers=broker.bootstrap) as producer:
             producer.begin()
             producer.send_and_wait(HELD, b"open", partition=0)
             hanging = asyncio.run(leave_hanging(broker.bootstrap))
@@ -142,7 +144,7 @@ def test_kafkas_tool_sees_an_open_transaction(held: Held, kafka_tools: KafkaTool
     assert row["TransactionState"] == "Ongoing"
     (described,) = transactions(kafka_tools, held, "describe", "--transactional-id", "open")
     assert (described["TransactionState"], described["TopicPartitions"]) == ("Ongoing", f"{HELD}-0")
-    assert (described["ProducerId"], described["TransactionTimeoutMs"]) == (row["ProducerId"], "60000")
+    assert (described["ProducerId"], described["TransactionTimeoutMs"]) == (row["ProducerId"], "900000")
     assert int(described["TransactionDurationMs"]) >= 0
     (writes,) = transactions(kafka_tools, held, "describe-producers", "--topic", HELD, "--partition", "0")
     assert (writes["ProducerId"], writes["ProducerEpoch"]) == (row["ProducerId"], described["ProducerEpoch"])

@@ -5,6 +5,7 @@ classic generation, our own client version 2 (KIP-890)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import confluent_kafka
 import pytest
@@ -13,7 +14,14 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 import ottla.testing
 from ottla.client import sync
 from ottla.client.admin.results import ElectionKind, NewTopic
-from ottla.client.errors import RequestTimedOut, TransactionAbortable, TransactionFault
+from ottla.client.errors import (
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    KafkaError,
+    RequestTimedOut,
+    TransactionAbortable,
+    TransactionFault,
+)
 from ottla.client.sync import Admin
 from ottla.javahash import partition_of
 from ottla.model import TRANSACTION_TOPIC
@@ -191,7 +199,15 @@ def make(cluster: Cluster, topic: str) -> None:
     replicas = {number: tuple((number + k) % 3 + 1 for k in range(3)) for number in range(PARTITIONS)}
     cluster.until(lambda: all(map(cluster.is_serving, cluster.addresses)))
     with Admin(bootstrap_servers=cluster.bootstrap) as admin:
-        admin.create_topics([NewTopic(topic, assignments=replicas)])
+
+        def is_made() -> bool:
+            try:
+                admin.create_topics([NewTopic(topic, assignments=replicas)])
+            except (InvalidReplicaAssignment, InvalidReplicationFactor):
+                return False  # whoever decides has not heard yet that a broker is back
+            return True
+
+        cluster.until(is_made)
     cluster.until_heard(topic)
 
 
@@ -250,5 +266,10 @@ def lead_elsewhere(cluster: Cluster, admin: Admin, place: Place) -> None:
     at = replicas.index(before)
     admin.alter_partition_reassignments({place: [*replicas[at + 1 :], *replicas[: at + 1]]})
     cluster.until(lambda: not admin.list_partition_reassignments())
-    admin.elect_leaders(ElectionKind.PREFERRED, [place])
-    cluster.until(lambda: cluster.leader(place.topic, place.partition) not in {-1, before})
+
+    def is_led_elsewhere() -> bool:
+        with suppress(KafkaError):  # it leads already, or its broker's session was over for a moment
+            admin.elect_leaders(ElectionKind.PREFERRED, [place])
+        return cluster.leader(place.topic, place.partition) not in {-1, before}
+
+    cluster.until(is_led_elsewhere)

@@ -72,9 +72,13 @@ def lead(cluster: Cluster, admin: Admin, broker: int) -> None:
     admin.alter_partition_reassignments({TP: [broker, *others]})
     cluster.until(lambda: not admin.list_partition_reassignments())
     cluster.until_in_sync(TP.topic)
-    with suppress(KafkaError):  # it leads already
-        admin.elect_leaders(ElectionKind.PREFERRED, [TP])
-    cluster.until(lambda: cluster.leader(TP.topic) == broker)
+
+    def leads() -> bool:
+        with suppress(KafkaError):  # it leads already, or its session was over for a moment
+            admin.elect_leaders(ElectionKind.PREFERRED, [TP])
+        return cluster.leader(TP.topic) == broker
+
+    cluster.until(leads)
 
 
 def test_each_replica_that_leads_has_the_last_values() -> None:

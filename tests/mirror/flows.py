@@ -19,8 +19,8 @@ from ottla.mirror.properties import FlowSettings, parse_mirrors
 from ottla.model import TopicPartition
 from ottla.protocol.generated.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
-#: How long a test waits for what must come; no test takes nearly so long.
-SECONDS_MAX = 50.0
+#: How long a test waits for what must come; no wait takes nearly so long.
+SECONDS_MAX = 120.0
 
 
 class Clusters(NamedTuple):

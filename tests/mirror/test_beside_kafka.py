@@ -28,7 +28,7 @@ from tests.searches import some
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
 
-SECONDS_MAX = 30
+SECONDS_MAX = 60
 
 
 #: What its brokers wrote before 2017 lies in this topic: messages of magic 0 and 1, and a batch behind them.

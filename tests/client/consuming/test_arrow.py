@@ -20,7 +20,7 @@ from ottla.model import TopicPartition
 from ottla.protocol.apis import ApiKey
 
 #: Longer than a test may take: reading ends when all rows are there, and not when a broker is slow.
-PATIENCE_MS = 120_000
+PATIENCE_MS = 600_000
 
 
 def written_by_librdkafka(bootstrap: str, topic: str, codec: str, count: int) -> None:

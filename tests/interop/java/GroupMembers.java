@@ -91,7 +91,7 @@ public final class GroupMembers {
                                 String.valueOf(record.offset()), value));
                     }
                 }
-                consumer.close(CloseOptions.groupMembershipOperation(ending).withTimeout(Duration.ofSeconds(10)));
+                consumer.close(CloseOptions.groupMembershipOperation(ending).withTimeout(Duration.ofSeconds(60)));
                 say("ended " + name);
             } catch (Exception thrown) {
                 say("failed " + name + " " + thrown.toString().replace('\n', ' '));

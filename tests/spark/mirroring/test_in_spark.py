@@ -19,6 +19,7 @@ from tests.spark.processes import python_workers
 
 import ottla.spark
 from ottla.client.admin.admin import Admin
+from ottla.client.wire.listed_offset import LATEST
 from ottla.model import TopicPartition
 from ottla.testing.in_process import InProcessBroker
 
@@ -155,12 +156,21 @@ def kill_workers_at_work(spark: Any, clusters: Clusters, folder: Path, copied: i
     writing = frame.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
     query = writing.start()
     try:
-        deadline = time.monotonic() + SECONDS_MAX
-        while asyncio.run(copies(clusters)) <= copied:
-            # One that was killed before is noticed when it is given something to do.
-            if not query.isActive:
-                query = writing.start()
-            assert time.monotonic() < deadline
+
+        async def until_more_is_copied() -> None:
+            """Over one connection: a look that takes long would find all of it copied."""
+            nonlocal query
+            deadline = time.monotonic() + SECONDS_MAX
+            places = {TopicPartition(f"A.{tp.topic}", tp.partition): LATEST for tp in PLACES}
+            async with Admin(bootstrap_servers=clusters.target) as admin:
+                while sum(one.offset for one in (await admin.list_offsets(places)).values()) <= copied:
+                    # One that was killed before is noticed when it is given something to do.
+                    if not query.isActive:
+                        query = writing.start()
+                    assert time.monotonic() < deadline
+                    await asyncio.sleep(0.005)  # the brokers are in this process
+
+        asyncio.run(until_more_is_copied())
         workers = python_workers(spark.sparkContext._gateway.proc.pid)
         assert workers
         for worker in workers:

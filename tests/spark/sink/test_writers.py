@@ -112,7 +112,7 @@ def test_a_topic_that_does_not_exist() -> None:
 def test_brokers_that_are_not_there(ottla_own_broker: InProcessBroker) -> None:
     ottla_own_broker.stop()
     with pytest.raises(RowsNotWritten, match=r"kafka\.bootstrap\.servers"):
-        written(ottla_own_broker, VALUES, [values(1)], topic="orders", kafka_max_block_ms="300")
+        written(ottla_own_broker, VALUES, [values(1)], topic="orders", kafka_max_block_ms="2000")
 
 
 def test_an_error_of_the_source_is_not_ours(ottla_broker: InProcessBroker, topic: str) -> None:

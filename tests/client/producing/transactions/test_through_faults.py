@@ -295,7 +295,7 @@ async def test_closing_ends_whoever_waits(bootstrap: str, topic: str, what: ApiK
         await seen.wait()
         await producer.close(timeout_ms=50)
         with pytest.raises(KafkaError) as ended:
-            await asyncio.wait_for(working, 30)
+            await asyncio.wait_for(working, 60)
         assert isinstance(ended.value, ClientClosed | TransactionAbortable)
 
 
