@@ -174,6 +174,39 @@ def test_silence_while_reading_is_measured_is_no_end_either(broker: ServedBroker
     assert "nothing came for 1000 ms, and the brokers did not answer within 3000 ms either" in ran.err
 
 
+@pytest.mark.parametrize("verb", ["alone", "in a group", "perf"])
+def test_what_is_there_and_comes_late_is_no_end(ottla_broker: InProcessBroker, topic: str, verb: str) -> None:
+    with Producer(bootstrap_servers=ottla_broker.bootstrap) as producer:
+        producer.send_and_wait(topic, b"late")
+    words = {
+        "alone": ["consume", topic, "--from-beginning", "--timeout-ms", "300"],
+        "in a group": ["consume", topic, "--from-beginning", "--timeout-ms", "300", "--group", topic],
+        "perf": ["perf", "consume", topic, "--messages", "1", "--timeout", "300"],
+    }[verb]
+
+    async def read() -> Ran:
+        comes, looks = asyncio.Event(), 0
+        fetched = False
+
+        def holds_records_back(request: Request) -> Action:
+            """Until the command has looked twice whether there is more."""
+            nonlocal fetched, looks
+            if request.key == ApiKey.FETCH:
+                fetched = True
+                return Pass(until=comes)
+            looks += fetched and request.key == ApiKey.LIST_OFFSETS
+            if looks == 2:
+                comes.set()
+            return Pass()
+
+        async with Proxy(ottla_broker.bootstrap, holds_records_back) as proxy:
+            return await asyncio.to_thread(run_process, (*words, "-b", proxy.bootstrap), b"", {})
+
+    ran = asyncio.run(read())
+    assert ran.code == 0, ran.err
+    assert verb == "perf" or ran.out == "late\n"
+
+
 @pytest.mark.parametrize("shared", some([[], ["--group", "g"]], ["--group", "g"]), ids=["alone", "in a group"])
 def test_reading_goes_on_when_the_broker_is_back(broker: ServedBroker, shared: list[str]) -> None:
     assert broker.run("produce", "orders", stdin=b"one\n").code == 0

@@ -70,9 +70,11 @@ class GroupReading:
             if self._idle_ms_left() <= 0 and (self._has_joined or self._watch.lacks_something()):
                 if self._watch.lacks_something():
                     raise self._watch.given_up()
-                if self._limits.idle_ms is not None:
-                    await self._watch.confirm_silence(self._consumer.assignment(), self._limits.idle_ms)
-                return None
+                if self._limits.idle_ms is None:
+                    return None
+                if await self._watch.is_silent(self._consumer, self._consumer.assignment(), self._limits.idle_ms):
+                    return None
+                self._last_ms = _now_ms()
         return self._wanted(polled)
 
     def _wanted(self, polled: Sequence[ConsumerRecord]) -> list[ConsumerRecord]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.cli.faults import NOT_FOUND, UNREACHABLE, CommandFault
@@ -19,6 +19,7 @@ from ottla.client.errors import BufferExhausted, ClientClosed, DeliveryTimedOut,
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 
 if TYPE_CHECKING:
+    from ottla.client.consuming.consumer import Consumer
     from ottla.client.wire.cluster import Cluster
 
 #: An address that nobody has tried for so long is not waited for any more: others have its partitions.
@@ -207,11 +208,16 @@ class BrokerWatch:
     def lacks_topic(self) -> bool:
         return bool(self._gone) or self._made_anew is not None
 
-    async def confirm_silence(self, partitions: Iterable[TopicPartition], idle_ms: int) -> None:
-        """Raises where their leaders do not answer: one that hangs sends nothing either, and is no end."""
+    async def is_silent(self, consumer: Consumer, partitions: Collection[TopicPartition], idle_ms: int) -> bool:
+        """Whether nothing is there that has not come yet: what a slow machine fetches may take longer than `idle_ms`.
+
+        Raises where the leaders do not answer: one that hangs sends nothing either, and is no end.
+        """
+        isolation = int(consumer.settings.isolation_level == "read_committed")
         try:
             async with asyncio.timeout(_SILENCE_MS_MAX / 1000):
-                await offsets_of(self._cluster, dict.fromkeys(partitions, LATEST))
+                ends = await offsets_of(self._cluster, dict.fromkeys(partitions, LATEST), isolation)
+                behind = [tp for tp, end in ends.items() if await consumer.position(tp) < end]
         except (TimeoutError, KafkaError) as error:
             self.has_given_up = True
             raise CommandFault(
@@ -219,6 +225,14 @@ class BrokerWatch:
                 "nobody can tell whether there is more; `ottla cluster health` names those that hang",
                 UNREACHABLE,
             ) from error
+        if behind and (_now() - self._heard_at) * 1000 > max(idle_ms, self._give_up_ms):
+            self.has_given_up = True
+            raise CommandFault(
+                f"{behind[0]} has records up to offset {ends[behind[0]]}, and none came for "
+                f"{_now() - self._heard_at:.0f} s: given up before the end",
+                UNREACHABLE,
+            )
+        return not behind
 
     def given_up(self) -> CommandFault:
         self.has_given_up = True

@@ -105,8 +105,9 @@ class PartitionReading:
             if self._limits.idle_ms is not None and _now_ms() - self._last_ms >= self._limits.idle_ms:
                 if self._watch.lacks_something():
                     raise self._watch.given_up()
-                await self._watch.confirm_silence(self._open, self._limits.idle_ms)
-                return None
+                if await self._watch.is_silent(self._consumer, self._open, self._limits.idle_ms):
+                    return None
+                self._last_ms = _now_ms()
         wanted = [record for record in records if self._is_wanted(record)]
         if self._left is not None:
             del wanted[self._left :]

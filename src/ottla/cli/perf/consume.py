@@ -64,8 +64,10 @@ async def _consume(options: argparse.Namespace) -> int:
                     if not polled:
                         if watch.lacks_something():
                             raise watch.given_up()
-                        await watch.confirm_silence(consumer.assignment(), options.timeout)
-                        break
+                        if await watch.is_silent(consumer, consumer.assignment(), options.timeout):
+                            break
+                        continue
+                    watch.heard()
                     last = clock()
                     records += len(polled)
                     size += sum(len(record.value or b"") + len(record.key or b"") for record in polled)
