@@ -32,9 +32,11 @@ _Place = tuple[str, str, int]
 class _Doubt:
     """About one partition of a group, from the first offset that a transaction holds of it to the last one's end."""
 
-    __slots__ = ("outdated", "transactions")
+    __slots__ = ("last", "outdated", "transactions")
 
     def __init__(self) -> None:
+        #: What a transaction wrote last.
+        self.last = b""
         #: How many hold an offset of it. 0 also behind a tombstone: what they hold is void then.
         self.transactions = 0
         #: What a transaction wrote under this number or a lower one is outdated: a newer offset has taken effect.
@@ -164,6 +166,15 @@ class OffsetStore:
         """Whether its offset was written since `begin_removing`."""
         return (group_id, partition) in self._newer.get(topic, ())
 
+    def written(self, group_id: str, topic: str, partition: int) -> Iterator[bytes]:
+        """What is kept of it, and what a transaction that is open has written last."""
+        value = self.get(group_id, topic, partition)
+        if value is not None:
+            yield value
+        doubt = self._open.get(group_id, {}).get((topic, partition))
+        if doubt is not None and doubt.last:
+            yield doubt.last
+
     # Transactions.
 
     def put_pending(self, producer_id: int, group_id: str, topic: str, partition: int, value: bytes) -> None:
@@ -178,6 +189,7 @@ class OffsetStore:
             doubt = self._open.setdefault(group_id, {}).setdefault((topic, partition), _Doubt())
             doubt.transactions += 1
         self._number += 1
+        doubt.last = value
         pending[place] = _PendingOffset(self._number, value, doubt)
 
     def count_of(self, producer_id: int) -> int:
