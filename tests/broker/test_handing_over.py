@@ -138,6 +138,30 @@ def test_while_the_tree_is_away_it_leads_on() -> None:
     run(scenario(), cluster)
 
 
+@pytest.mark.parametrize("controller_leads", [True, False], ids=["the controller", "another broker"])
+@pytest.mark.parametrize("away_s", [LONG_S, 30.0])
+def test_it_gives_way_when_the_tree_is_back(away_s: float, *, controller_leads: bool) -> None:
+    """Within seconds and with an unchanged log, not a minute later: nobody has heard of the tries before."""
+
+    async def scenario() -> None:
+        first = await begin(cluster, controller_leads=controller_leads)
+        cluster.tree.kill()
+        fill(cluster, first)
+        assert await cluster.produce(first, T.topic) is ErrorCode.KAFKA_STORAGE_ERROR
+        await cluster.pause(away_s)
+        assert await cluster.produce(first, T.topic) is ErrorCode.KAFKA_STORAGE_ERROR
+        await cluster.tree.started()
+        await cluster.pause(LONG_S)
+        await cluster.produce(first, T.topic)
+        await cluster.pause(LONG_S)
+        assert cluster.leader(*T, first) not in (first, -1)
+        make_room(cluster, first)
+        await until(lambda: members(cluster, cluster.leader(*T, 1) or 0) == {1, 2, 3})
+
+    cluster = SimulatedCluster(3)
+    run(scenario(), cluster)
+
+
 def test_what_the_controller_did_not_hear_it_hears_with_the_next_append(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not a minute later, as where another replica may be as full: none was asked."""
     report = ControllerAccess.replicas_failed

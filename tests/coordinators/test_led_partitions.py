@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 
 import pytest
 from tests.groups.journal import MemoryJournal
@@ -33,6 +33,7 @@ class NumberShard:
         self.loaded_at: Now | None = None
         self.unloaded_with: ErrorCode | None = None
         self.deleted: list[str] = []
+        self.known_ms: Mapping[str, int] = {}
 
     def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int) -> None:
         assert self.loaded_at is None
@@ -54,12 +55,13 @@ class NumberShard:
     def held(self) -> dict[str, int]:
         return {"numbers": len(self.numbers)}
 
-    def topics_deleted(self, names: Iterable[str], now: Now) -> None:
+    def topics_deleted(self, names: Iterable[str], now: Now, known_ms: Mapping[str, int]) -> None:
         self.deleted += names
+        self.known_ms = known_ms
 
     @property
-    def unsettled_deletions(self) -> list[str]:
-        return self.deleted
+    def unsettled_deletions(self) -> dict[str, int]:
+        return dict.fromkeys(self.deleted, 5)
 
     def unload(self, error: ErrorCode, now: Now) -> None:
         assert self.unloaded_with is None
@@ -145,6 +147,7 @@ def test_deleted_topics_are_heard_of_once_more_after_a_lost_write(monkeypatch: p
         while house.led.find(3) is LOADING:  # noqa: ASYNC110 - nobody says when a load has ended
             await asyncio.sleep(0.01)
         assert house.made[-1].deleted == ["t", "u"]
+        assert house.made[-1].known_ms == {"t": 5}
         assert len(house.made) > 1
         house.led.elected(3, journal())
         await turns()

@@ -12,6 +12,7 @@ from tests.groups.world import DAY_MS, GROUP, TOPIC, Answer, commit_error, group
 from ottla.coordinators.caller import Caller, Now
 from ottla.coordinators.led_partitions import LOAD_RETRY_S
 from ottla.groups.coordinator import GroupCoordinator
+from ottla.groups.shard import GroupShard
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.model import OFFSETS_TOPIC, BrokerId, Epoch, ErrorCode, TopicId
@@ -32,7 +33,7 @@ from ottla.protocol.generated.offset_commit import (
 from ottla.protocol.generated.offset_delete import OffsetDeleteRequest
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from ottla.protocol.generated.sync_group import SyncGroupRequest
-from ottla.protocol.hot.offset_records import offset_key, offset_value
+from ottla.protocol.hot.offset_records import NO_EXPIRY, offset_key, offset_value
 from ottla.steps import Steps, at_once
 
 PARTITIONS = 5
@@ -423,6 +424,36 @@ def test_a_lost_write_loses_no_deletion() -> None:
         house.commit(6)
         house.coordinator.led.journal_failed(house.coordinator.partition_for(GROUP))
         await asyncio.sleep(2)
+        assert house.committed() == 6
+
+    run(scene)
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_deletion_that_is_carried_out_again_leaves_what_was_committed_in_the_new_topic(in_transaction: bool) -> None:
+    async def scene(house: House) -> None:
+        journal = MemoryJournal()
+        await house.elect(journal)
+        house.create_topic(TOPIC, 1)
+        house.commit(5)
+        await asyncio.sleep(0.1)
+        journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        house.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), topics_deleted=(TOPIC,)))
+        journal.refusal = None
+        house.create_topic(TOPIC, 1)
+        await asyncio.sleep(0.1)
+        if in_transaction:
+            value = offset_value(6, -1, "", house.now.wall_ms, NO_EXPIRY, bytes(16))
+            journal.add((offset_key(GROUP, TOPIC, 0), value), producer_id=7)
+        else:
+            assert house.commit(6) is ErrorCode.NONE
+        # Before the sweep tries again.
+        house.coordinator.led.journal_failed(house.coordinator.partition_for(GROUP))
+        await asyncio.sleep(10)
+        if in_transaction:
+            shard = house.coordinator.shard_for(GROUP)
+            assert isinstance(shard, GroupShard)
+            shard.end_transaction(7, committed=True)
         assert house.committed() == 6
 
     run(scene)

@@ -338,6 +338,23 @@ def test_all_members_together_say_no_more_than_they_may(world: World) -> None:
     assert world.group().metadata_bytes == (fitting - 1) * MEMBER_BYTES_MAX
 
 
+def test_a_member_that_loses_its_place_in_a_stable_group_leaves_its_share_to_the_others(world: World) -> None:
+    """It says more than there is room for: the group shares out anew without it, and waits for nothing."""
+    fitting = GROUP_BYTES_MAX // MEMBER_BYTES_MAX
+    large, small = [("range", bytes(MEMBER_BYTES_MAX - PROTOCOL_BYTES - 100))], [("range", b"")]
+    waiting = [world.enter(protocols=large) for _ in range(fitting)]
+    waiting.append(world.enter(protocols=small))
+    for _ in range(3):
+        world.advance(world.settings.initial_rebalance_delay_ms)
+    ids = [member_id for member_id, _ in waiting]
+    generation = waiting[0][1].value.generation_id
+    world.share_out(generation, ids)
+    refused = world.join(ids[-1], protocols=large)
+    assert refused.error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert ids[-1] not in world.group().members
+    assert world.heartbeat(ids[0], generation) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -22,6 +22,7 @@ from ottla.client.admin.results import ConfigResource, NewTopic
 from ottla.client.errors import BadArgument, InvalidReplicationFactor
 from ottla.client.sync import Admin, Consumer, Producer
 from ottla.local_cluster.free_ports import free_port
+from ottla.local_cluster.member import STOP_S_MAX
 from ottla.testing.processes import TREE, Cluster
 from tests.searches import slow
 
@@ -229,6 +230,14 @@ def test_a_broker_that_is_restarted_hands_over_first(cluster: Cluster) -> None:
     produce(cluster, batch("restarted"))
     cluster.until_in_sync(TOPIC)
     check(cluster, batch("restarted"))
+
+
+def test_a_broker_that_is_paused_at_the_end_ends_with_the_others() -> None:
+    """Cleanly: one that does not is killed after its time."""
+    with ottla.testing.cluster(2) as cluster:
+        cluster.pause(2)
+        began = time.monotonic()
+    assert time.monotonic() - began < STOP_S_MAX
 
 
 def test_a_port_that_was_taken_meanwhile_is_chosen_again(monkeypatch: pytest.MonkeyPatch) -> None:

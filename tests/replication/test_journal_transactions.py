@@ -91,6 +91,25 @@ def test_producers_and_coordinators_that_were_replaced(is_written: bool) -> None
     assert world.lost == []
 
 
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_late_second_marker_with_the_next_epoch_does_not_end_the_next_transaction(is_written: bool) -> None:
+    """Of protocol version 2: the producer's next transaction has the epoch of the last one's marker."""
+    world = World()
+    following = PRODUCER._replace(producer_epoch=4)
+    with world.round():
+        world.pend("a")
+        assert world.end("end", epoch=4, version=2) == ErrorCode.NONE
+        assert world.end("again", epoch=4, version=2) == ErrorCode.NONE, "nothing has begun since"
+        world.pend("b", following)
+        if is_written:
+            world.empty_round()
+        assert world.end("late", epoch=4, version=2) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert world.journal.has_open(following)
+    with world.round():
+        assert world.end("end of b", epoch=5, version=2) == ErrorCode.NONE
+    assert world.leader.log.first_unstable_offset is None
+
+
 def test_what_the_disk_refuses_was_never_there() -> None:
     world = World()
     with world.round():

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.handlers.frames import batch, fetch, fetch_request, produce, produce_request, values
+from tests.handlers.transactional import TransactionalClient
 from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_connections import until
 
@@ -506,6 +507,22 @@ def test_what_one_may_changes_while_a_session_lasts(guarded: Guarded) -> None:
             by_id = fetch_request()
             by_id.topics[0].topic_id = asked_id
             assert peer.ask(by_id, 13, FetchResponse).responses[0].partitions[0].error_code == error
+
+
+def test_a_group_reads_by_an_expression_what_its_member_may_see(guarded: Guarded) -> None:
+    guarded.create_topic("secret")
+    guarded.choosy.denied.add((Operation.DESCRIBE, Resource.TOPIC, "secret"))
+    request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="m", rebalance_timeout_ms=5000, subscribed_topic_regex=".*", topic_partitions=[]
+    )
+    with guarded.connect() as peer:
+        client = TransactionalClient(peer)
+        client.find("g")
+        answer = client._until_done(request, 1, consumer_group_heartbeat.ConsumerGroupHeartbeatResponse)
+    topic_id = guarded.look(lambda broker: broker.metadata.topics["t"].id)
+    assert answer.error_code == ErrorCode.NONE
+    assert answer.assignment is not None
+    assert [given.topic_id for given in answer.assignment.topic_partitions] == [topic_id]
 
 
 def test_nothing_is_remembered_of_what_one_may(guarded: Guarded) -> None:

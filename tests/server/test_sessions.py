@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.handlers.frames import batch, fetch, produce, produce_request, values
+from tests.handlers.transactional import TransactionalClient
 from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_hooks import Choosy, Slow
 
@@ -226,6 +227,24 @@ def test_what_a_lane_had_received_before_the_change_is_asked_about(guarded: Guar
         guarded.look(lambda _: guarded.authorizer.deny())
         warmed(peer)
         assert end_of(guarded) == end + 3
+
+
+@compiled
+def test_a_transactional_id_that_a_lane_has_recognised_is_asked_about(tmp_path: Path) -> None:
+    settings = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1"}
+    with Guarded(str(tmp_path), **settings) as guarded, guarded.connect() as peer:
+        guarded.create_topic("t")
+        client = TransactionalClient(peer)
+        client.init()
+        assert client.add("t", 0) == [ErrorCode.NONE]
+        for _ in range(4):
+            assert client.produce(b"a").error_code == ErrorCode.NONE
+        assert remembered(guarded)[2]
+        before = end_of(guarded)
+        guarded.look(lambda _: guarded.authorizer.deny((Operation.WRITE, Resource.TRANSACTIONAL_ID, client.id)))
+        for _ in range(2):
+            assert client.produce(b"a").error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert end_of(guarded) == before
 
 
 def test_a_client_whose_use_is_counted_is_not_recognised(guarded: Guarded) -> None:

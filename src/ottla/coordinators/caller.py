@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 
@@ -17,3 +18,5 @@ class Caller(NamedTuple):
     host: str
     version: int
     now: Now
+    #: Whether it may know of a topic, where a group is to find out by itself which ones it reads; None: of all.
+    may_describe: Callable[[str], bool] | None = None

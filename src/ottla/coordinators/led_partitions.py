@@ -50,8 +50,8 @@ class LedPartition(Generic[S]):
         self.lost_ms: int | None = None
         #: It could not be loaded, and will be tried again: others may look for another coordinator meanwhile.
         self.failed = False
-        #: Since the load began; and before, where what was written of that may be lost.
-        self.deleted_topics: set[str] = set()
+        #: Since the load began; and before, where what was written of that may be lost: these with the time of it.
+        self.deleted_topics: dict[str, int | None] = {}
 
 
 class LedPartitions(Generic[S]):
@@ -126,9 +126,9 @@ class LedPartitions(Generic[S]):
     def topics_deleted(self, names: Iterable[str]) -> None:
         for led in self._led.values():
             if led.shard is not None:
-                led.shard.topics_deleted(names, self.now())
+                led.shard.topics_deleted(names, self.now(), {})
             else:
-                led.deleted_topics.update(names)
+                led.deleted_topics.update(dict.fromkeys(names))
 
     def _unload(self, led: LedPartition[S]) -> None:
         if led.loading is not None:
@@ -175,7 +175,8 @@ class LedPartitions(Generic[S]):
         if (deadline_ms := shard.timers.next_deadline_ms()) is not None:
             self._arm(deadline_ms)
         if led.deleted_topics:
-            shard.topics_deleted(sorted(led.deleted_topics), self.now())
+            known_ms = {name: when_ms for name, when_ms in led.deleted_topics.items() if when_ms is not None}
+            shard.topics_deleted(sorted(led.deleted_topics), self.now(), known_ms)
             led.deleted_topics.clear()
         took_ms = self._clock.monotonic_ms() - started_ms
         self.load_times.add(started_ms + took_ms, took_ms)

@@ -42,11 +42,14 @@ class Shard(Protocol):
         """What was loaded, in numbers for the log."""
         ...
 
-    def topics_deleted(self, names: Iterable[str], now: Now) -> None: ...
+    def topics_deleted(self, names: Iterable[str], now: Now, known_ms: Mapping[str, int]) -> None:
+        """`known_ms`: those that a shard before this one has heard of already, and when, by the wall clock."""
+        ...
 
     @property
-    def unsettled_deletions(self) -> Iterable[str]:
-        """Topics of `topics_deleted` of which a write that is lost may be a part. Another shard has to hear of them."""
+    def unsettled_deletions(self) -> Mapping[str, int]:
+        """Topics of `topics_deleted` of which a write that is lost may be a part, and when they were deleted. Another
+        shard has to hear of them."""
         ...
 
     def unload(self, error: ErrorCode, now: Now) -> None:

@@ -30,7 +30,7 @@ from ottla.groups.offsets.committing import TransactionalWriter, commit_few, com
 from ottla.groups.offsets.deleting import delete_group, delete_offsets
 from ottla.groups.offsets.fetching import fetch_offsets, fetch_refused
 from ottla.groups.offsets.repeated import RepeatedCommit
-from ottla.groups.offsets.sweeping import Sweeps
+from ottla.groups.offsets.sweeping import NO_DELETIONS_KNOWN, Sweeps
 from ottla.groups.records.kinds import CONSUMER_GROUP_KINDS, GROUP, OFFSET, OFFSET_LEGACY, BadRecord, kind_of
 from ottla.groups.state import Counts, Done, Reply, ShardState
 from ottla.metadata.cache import MetadataCache
@@ -358,12 +358,12 @@ class GroupShard:
 
     # What else happens beside requests.
 
-    def topics_deleted(self, names: Iterable[str], now: Now) -> None:
+    def topics_deleted(self, names: Iterable[str], now: Now, known_ms: Mapping[str, int] = NO_DELETIONS_KNOWN) -> None:
         """Drops what groups have committed in these topics."""
-        self._sweeps.topics_deleted(names, now)
+        self._sweeps.topics_deleted(names, now, known_ms)
 
     @property
-    def unsettled_deletions(self) -> Iterable[str]:
+    def unsettled_deletions(self) -> Mapping[str, int]:
         return self._sweeps.unsettled_deletions
 
     def unload(self, error: ErrorCode, now: Now) -> None:

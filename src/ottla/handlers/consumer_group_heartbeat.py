@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.group_calls import allowed_on_group, caller_of, serves_consumer_protocol
 from ottla.handlers.calls.later import Later
@@ -32,7 +34,10 @@ def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> PausingSteps[C
     prepared = yield from groups.shard_for_member(request.group_id).prepare_heartbeat(request)
     # The shard may be another one by now: it was loaded again.
     shard = groups.shard_for_member(request.group_id)
-    shard.consumer_group_heartbeat(caller_of(call), request, reply, prepared)
+    caller = caller_of(call)
+    if not call.services.authorizer.allows_all:
+        caller = caller._replace(may_describe=partial(call.allowed_on_topic, Operation.DESCRIBE))
+    shard.consumer_group_heartbeat(caller, request, reply, prepared)
     return answer
 
 

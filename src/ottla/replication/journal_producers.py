@@ -17,7 +17,7 @@ from ottla.records.compression import NONE
 from ottla.records.control import ControlType, control_batch
 from ottla.storage.errors import AppendRefused, StorageFault
 from ottla.storage.log.log import Log
-from ottla.storage.log.producers.producer_state import ProducerStates
+from ottla.storage.log.producers.producer_state import EPOCH_MAX, ProducerStates
 from ottla.storage.log.producers.verifying import Verification
 
 #: The level of `transaction.version` from which on a marker has a later epoch than its transaction.
@@ -153,7 +153,13 @@ class JournalProducers:
         except AppendRefused as refused:
             return refused.error
         if known is not None:
-            if end.producer_epoch < known.epoch:
+            # As the log says it of what is written: it may be a second one, behind the begin of the next transaction.
+            is_early = (
+                end.transaction_version >= EPOCH_A_TRANSACTION
+                and end.producer_epoch == known.epoch != EPOCH_MAX
+                and known.is_open
+            )
+            if end.producer_epoch < known.epoch or is_early:
                 return ErrorCode.INVALID_PRODUCER_EPOCH
             if end.coordinator_epoch < known.coordinator_epoch:
                 return ErrorCode.TRANSACTION_COORDINATOR_FENCED

@@ -138,10 +138,13 @@ class Cluster:
             if self._links is not None:
                 self._links.heal()
             if self._cluster is not None:
+                for broker in self._paused:  # which hears no other signal
+                    self._broker(broker).signal(signal.SIGCONT)
                 await self._cluster.stop()
             if self._links is not None:
                 await self._links.close()
             self._cluster = self._links = None
+            self._paused.clear()
 
         self._run(work())
 

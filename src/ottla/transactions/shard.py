@@ -402,12 +402,12 @@ class TransactionShard:
     def held(self) -> Mapping[str, int]:
         return {"transactional_ids": len(self.state.ids)}
 
-    def topics_deleted(self, names: Iterable[str], now: Now) -> None:
+    def topics_deleted(self, names: Iterable[str], now: Now, known_ms: Mapping[str, int]) -> None:
         """The lines of markers find out which partitions are gone."""
 
     @property
-    def unsettled_deletions(self) -> Iterable[str]:
-        return ()
+    def unsettled_deletions(self) -> Mapping[str, int]:
+        return {}
 
     def unload(self, error: ErrorCode, now: Now) -> None:
         self.state.is_over = True

@@ -10,7 +10,7 @@ import pytest
 from ottla.client.admin.admin import Admin
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.consuming.group.assignors import Assignor, Topics
-from ottla.client.consuming.group.wire import Assignment, Subscription
+from ottla.client.consuming.group.wire import Assignment, Subscription, encode_subscription
 from ottla.client.errors import (
     AssignorFailed,
     BadArgument,
@@ -21,6 +21,7 @@ from ottla.client.errors import (
     InvalidTopic,
 )
 from ottla.model import TopicPartition
+from ottla.protocol.generated.join_group import JoinGroupResponseMember
 from tests.client.conftest import make_topic
 from tests.client.group.members import QUICK, Member, close, poll_on, shares, until, write
 
@@ -237,6 +238,24 @@ async def test_an_assignor_that_raises_is_told_and_holds_up_nobody(bootstrap: st
     healthy = Member(bootstrap, group).subscribe(topic)
     await until(shares(1, healthy), healthy)
     await close(healthy)
+
+
+async def test_topics_of_a_group_are_wanted_as_long_as_its_leader_gives_them_out(
+    bootstrap: str, topic: str, group: str
+) -> None:
+    """Also where it could not: the next generation may have another leader, or other topics."""
+    member = Member(bootstrap, group).subscribe(topic)
+    await until(shares(1, member), member)
+    own = member.consumer._group
+    assert own is not None
+    metadata = encode_subscription(Subscription(topics=("another",)))
+    with pytest.raises(AssignorFailed):
+        await own._leading.assign(Broken(), [JoinGroupResponseMember(member_id="other", metadata=metadata)])
+    assert "another" in member.consumer.cluster.wanted
+    own._leading.end()
+    own._want_topics()
+    assert member.consumer.cluster.wanted == [topic]
+    await close(member)
 
 
 async def test_an_assignor_that_gives_a_partition_to_two_members(bootstrap: str, topic: str, group: str) -> None:

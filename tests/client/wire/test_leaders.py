@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from tests.client.proxy import Action, Pass, Proxy, Request
 
+from ottla.client.consuming.assignment import AssignedPartition
+from ottla.client.consuming.resets import Resets
 from ottla.client.errors import SomeFailed, UnknownTopicOrPartition
 from ottla.client.settings import AdminSettings, parse_settings
+from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.leaders import ask_leaders
+from ottla.client.wire.metadata import Node
 from ottla.client.wire.offsets import list_offsets
 from ottla.client.wire.world import real_world
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.list_offsets import ListOffsetsResponse
-from ottla.protocol.generated.metadata import MetadataResponse
+from ottla.protocol.generated.metadata import MetadataRequest, MetadataResponse
 
 EARLIEST = -2
+#: A broker that the cluster has not.
+GONE = 99
 NOT_HEARD_OF = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -61,6 +69,59 @@ async def test_a_new_topic_is_heard_of_later(
         tp = TopicPartition(topic, 0)
         assert await first_offset(proxy, tp) == {tp: 0}
         assert proxy.count(api) == 3
+
+
+async def test_a_leader_that_has_gone_since_it_was_looked_up_is_looked_up_again(bootstrap: str, topic: str) -> None:
+    """Between the two a round of metadata may bring a cluster without it."""
+    tp = TopicPartition(topic, 0)
+    cluster = Cluster(parse_settings(AdminSettings, None, {"bootstrap_servers": bootstrap}), real_world())
+    asked: list[int] = []
+
+    async def ask(
+        leader: int, group: Sequence[TopicPartition], results: dict[TopicPartition, int], _errors: object
+    ) -> None:
+        asked.append(leader)
+        await cluster.ask(GONE if len(asked) == 1 else leader, MetadataRequest(), MetadataResponse)
+        results |= dict.fromkeys(group, leader)
+
+    try:
+        found = await ask_leaders(cluster, [tp], ask)
+    finally:
+        await cluster.close()
+    assert found == {tp: asked[-1]}
+    assert len(asked) == 2
+
+
+async def test_a_position_is_asked_of_whoever_leads_when_its_leader_has_gone(bootstrap: str, topic: str) -> None:
+    tp = TopicPartition(topic, 0)
+    world = real_world()
+    cluster = Cluster(parse_settings(AdminSettings, None, {"bootstrap_servers": bootstrap}), world)
+    resets = Resets("earliest", cluster, world.clock, Backoff(1, 1, world.entropy), 0)
+    one = AssignedPartition(tp)
+    one.reset_to(EARLIEST)
+    try:
+        cluster.want([topic])
+        await cluster.updated()
+        there = cluster.metadata
+        led = there.topics[topic].partitions[0]._replace(leader=GONE)
+        cluster.metadata = there._replace(
+            nodes={GONE: Node(GONE, "127.0.0.1", 1)}, topics={topic: there.topics[topic]._replace(partitions=(led,))}
+        )
+        looked = asyncio.Event()
+        resets.begin({tp: one}, looked.set)
+        cluster.metadata = there
+        await looked.wait()
+        assert one.error is None
+        looked.clear()
+        resets.begin({tp: one}, looked.set)
+        while one.position is None:
+            await looked.wait()
+            looked.clear()
+            resets.begin({tp: one}, looked.set)
+    finally:
+        await resets.close()
+        await cluster.close()
+    assert (one.position, one.error) == (0, None)
 
 
 async def test_what_nobody_has_heard_of_for_a_while_is_not_there(bootstrap: str, topic: str) -> None:

@@ -89,6 +89,8 @@ class Room:
         self.metadata = MetadataCache()
         self.properties: dict[str, str] = {}
         self.monotonic_ms = 0
+        #: Asked about topics by an authorizer; None where all is allowed.
+        self.may_describe: Callable[[str], bool] | None = None
         self.settings: GroupsConfig
         self.configure(**properties)
         #: Targets that are being computed. `long_work` goes on with them.
@@ -175,7 +177,7 @@ class Room:
         return found
 
     def caller(self, version: int = 1, client_id: str = "client") -> Caller:
-        return Caller(client_id, "/127.0.0.1", version, self.now)
+        return Caller(client_id, "/127.0.0.1", version, self.now, self.may_describe)
 
     def ask(self, request: Callable[[Callable[[T], None]], None]) -> T:
         """The answer, which has to come at once, or when the group has its target."""

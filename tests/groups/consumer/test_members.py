@@ -298,6 +298,29 @@ def test_a_groups_own_settings_come_before_the_brokers() -> None:
     assert not room.group.members
 
 
+def test_a_heartbeat_that_cannot_be_written_keeps_its_member() -> None:
+    """As in Kafka: the member is there, and the offsets topic has too few replicas for a while."""
+    room = Room(group_consumer_session_timeout_ms="45000")
+    room.topic("t", 2)
+    member = Consumer(room, "m")
+    assert member.beat() == ErrorCode.NONE
+    room.topic("u", 2)
+    member.topics = ("t", "u")
+    room.journal.refuses_with = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    for _ in range(5):
+        room.advance(20_000)
+        assert member.beat() == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    room.journal.refuses_with = ErrorCode.NONE
+    room.advance(20_000)
+    assert member.beat() == ErrorCode.NONE
+    # One that could not join is nobody.
+    room.journal.refuses_with = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert Consumer(room, "new").beat() == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    room.journal.refuses_with = ErrorCode.NONE
+    room.advance(60_000)
+    assert not room.group.members
+
+
 def test_a_silent_member_is_taken_out_after_its_session() -> None:
     room = Room(group_consumer_session_timeout_ms="45000")
     room.topic("t", 2)

@@ -41,6 +41,24 @@ def test_internal_topics_are_left_out() -> None:
     assert names(room, member) == {"t"}
 
 
+def test_topics_that_the_member_may_not_describe_are_left_out() -> None:
+    """Whose heartbeat has it looked up, as in Kafka."""
+    room = Room()
+    for name in ("x1", "x2", "secret"):
+        room.topic(name, 1)
+    room.may_describe = lambda name: name != "secret"
+    member = Consumer(room, "a", None, regex=".*")
+    settle([member])
+    assert names(room, member) == {"x1", "x2"}
+    assert room.group.regexes[".*"].topics == {"x1", "x2"}
+    epoch = member.epoch
+    settle([member])
+    assert member.epoch == epoch
+    room.topic("x3", 1)
+    settle([member])
+    assert names(room, member) == {"x1", "x2", "x3"}
+
+
 def test_topics_come_and_go() -> None:
     room = Room()
     room.topic("x1", 1)

@@ -12,7 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ottla.client.consuming.assignment import AssignedPartition
-from ottla.client.errors import ClientClosed, KafkaError, SettingsError, error_of
+from ottla.client.errors import (
+    ClientClosed,
+    KafkaError,
+    NotLeaderOrFollower,
+    SettingsError,
+    UnknownBroker,
+    error_of,
+)
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.listed_offset import EARLIEST, LATEST
@@ -155,6 +162,8 @@ class Resets:
                 found |= await ask(dict.fromkeys(young, LATEST))
         except ClientClosed:
             raise
+        except UnknownBroker as error:  # since the metadata was looked at
+            return {}, dict.fromkeys(asked, NotLeaderOrFollower(str(error)))
         except KafkaError as error:
             return {}, dict.fromkeys(asked, error)
         return found, errors

@@ -103,7 +103,10 @@ class _Attempt:
             group.remove(member_id)
             self._state.timers.cancel(session_key(group.id, member_id))
         self._reply(join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED))
-        self._rebalances.complete_if_due(group, self._now)
+        if member is None:
+            self._rebalances.complete_if_due(group, self._now)
+        else:
+            self._rebalances.prepare_or_complete(group, self._now)
 
     def without_id(self) -> None:
         group, instance_id = self._group, self._request.group_instance_id

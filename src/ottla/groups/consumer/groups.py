@@ -319,6 +319,10 @@ class ConsumerGroups:
             return ErrorCode.NONE
         error = self._state.write(decision.records, now, answer.written)
         if error:
+            # Whose request it was is alive all the same.
+            sessions = (wish for wish in decision.timers if wish.kind is TimerKind.SESSION)
+            known = [wish for wish in sessions if wish.after_ms is not None and wish.member_id in group.members]
+            self._set_timers(group.id, known, now)
             answer.written(error)
             return error
         if isinstance(decision, Downgrade):

@@ -221,10 +221,12 @@ def _resolve_regexes(change: MemberChange, caller: Caller, world: HeartbeatConte
         if known is None or (known.version < names_version and pattern in resolved):
             # It is being matched: a later heartbeat finds what it stands for now.
             settled = False
-        elif pattern not in resolved or resolved[pattern].topics != known.topics:
+            continue
+        topics = known.topics if caller.may_describe is None else frozenset(filter(caller.may_describe, known.topics))
+        if pattern not in resolved or resolved[pattern].topics != topics:
             settled = False
             change.must_bump = True
-            resolved[pattern] = ResolvedRegex(known.topics, names_version, caller.now.wall_ms)
+            resolved[pattern] = ResolvedRegex(topics, names_version, caller.now.wall_ms)
             change.records.append(records.regex(group.id, pattern, resolved[pattern]))
     change.regexes = resolved
     if settled:

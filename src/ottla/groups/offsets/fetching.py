@@ -56,11 +56,13 @@ def _asked(state: ShardState, request: OffsetFetchRequestGroup) -> Iterator[tupl
 
 
 class _LookUp:
-    __slots__ = ("_doubtful", "_group_id", "_left", "_offsets")
+    __slots__ = ("_doubtful", "_group_id", "_left", "_offsets", "_require_stable", "_view")
 
     def __init__(self, state: ShardState, group_id: str, *, require_stable: bool) -> None:
         self._offsets = state.offsets
         self._group_id = group_id
+        self._view = state.offsets.view(group_id)
+        self._require_stable = require_stable
         self._doubtful = require_stable and state.offsets.has_open(group_id)
         #: Bytes of records.
         self._left = READ_BYTES_MAX
@@ -88,10 +90,14 @@ class _LookUp:
 
     def _partition(self, topic: str, topic_id: bytes, partition: int) -> OffsetFetchResponsePartitions:
         nothing = OffsetFetchResponsePartitions(partition_index=partition, committed_offset=NO_OFFSET)
-        if self._doubtful and self._offsets.is_open(self._group_id, topic, partition):
+        change = self._view.change_of(topic, partition)
+        if (change is not None and self._require_stable) or (
+            self._doubtful and self._offsets.is_open(self._group_id, topic, partition)
+        ):
             nothing.error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
             return nothing
-        value = self._offsets.get(self._group_id, topic, partition)
+        now = self._offsets.get(self._group_id, topic, partition)
+        value = now if change is None else change[topic, partition]
         if value is None:
             return nothing
         self._left -= len(value)

@@ -7,6 +7,9 @@ it with `read_offset_value`.
 Offsets of a transaction wait aside until its marker comes. What was written after them and has taken effect before
 that is newer, and wins: then the transaction's offset is only remembered as open, because readers are in doubt until
 its end.
+
+A look-up in steps shows each transaction whole or not at all: where one ends meanwhile, what it replaced is kept for
+the look-ups that began before.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from sys import intern
 from typing import Final, NamedTuple
+from weakref import WeakValueDictionary
 
 from ottla.steps import Steps
 
@@ -28,9 +32,11 @@ _Place = tuple[str, str, int]
 class _Doubt:
     """About one partition of a group, from the first offset that a transaction holds of it to the last one's end."""
 
-    __slots__ = ("outdated", "transactions")
+    __slots__ = ("last", "outdated", "transactions")
 
     def __init__(self) -> None:
+        #: What a transaction wrote last.
+        self.last = b""
         #: How many hold an offset of it. 0 also behind a tombstone: what they hold is void then.
         self.transactions = 0
         #: What a transaction wrote under this number or a lower one is outdated: a newer offset has taken effect.
@@ -44,11 +50,36 @@ class _PendingOffset(NamedTuple):
     doubt: _Doubt
 
 
+class OffsetsView:
+    """Of one group, for a look-up in steps: what transactions that end after its begin have replaced.
+
+    It is a link of a chain, which grows with each such end: all look-ups that are under way share it.
+    """
+
+    __slots__ = ("__weakref__", "later", "replaced")
+
+    def __init__(self) -> None:
+        self.replaced: Mapping[tuple[str, int], bytes | None] = {}
+        #: What look-ups go by that began after the next end.
+        self.later: OffsetsView | None = None
+
+    def change_of(self, topic: str, partition: int) -> Mapping[tuple[str, int], bytes | None] | None:
+        """What the first transaction that has changed the offset of this partition since then has replaced."""
+        if self.later is None:
+            return None
+        view: OffsetsView | None = self
+        while view is not None:
+            if (topic, partition) in view.replaced:
+                return view.replaced
+            view = view.later
+        return None
+
+
 _NONE_PENDING: Final[Mapping[_Place, _PendingOffset]] = {}
 
 
 class OffsetStore:
-    __slots__ = ("_groups", "_newer", "_number", "_open", "_pending", "count")
+    __slots__ = ("_groups", "_newer", "_number", "_open", "_pending", "_views", "count")
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, dict[int, bytes]]] = {}
@@ -62,6 +93,8 @@ class OffsetStore:
         #: By topics that were deleted, while their offsets are being removed: the groups' partitions that were written
         #: since, which are of another topic of that name.
         self._newer: dict[str, set[tuple[str, int]]] = {}
+        #: By group, the last of its chain, as long as a look-up holds one.
+        self._views: WeakValueDictionary[str, OffsetsView] = WeakValueDictionary()
 
     # Outside of transactions.
 
@@ -77,6 +110,13 @@ class OffsetStore:
         topics = self._groups.get(group_id)
         partitions = topics.get(topic) if topics is not None else None
         return partitions.get(partition) if partitions is not None else None
+
+    def view(self, group_id: str) -> OffsetsView:
+        """For a look-up that begins now, and goes on while others write."""
+        view = self._views.get(group_id)
+        if view is None:
+            view = self._views[group_id] = OffsetsView()
+        return view
 
     def put(self, group_id: str, topic: str, partition: int, value: bytes) -> None:
         self._put(group_id, topic, partition, value)
@@ -126,6 +166,15 @@ class OffsetStore:
         """Whether its offset was written since `begin_removing`."""
         return (group_id, partition) in self._newer.get(topic, ())
 
+    def written(self, group_id: str, topic: str, partition: int) -> Iterator[bytes]:
+        """What is kept of it, and what a transaction that is open has written last."""
+        value = self.get(group_id, topic, partition)
+        if value is not None:
+            yield value
+        doubt = self._open.get(group_id, {}).get((topic, partition))
+        if doubt is not None and doubt.last:
+            yield doubt.last
+
     # Transactions.
 
     def put_pending(self, producer_id: int, group_id: str, topic: str, partition: int, value: bytes) -> None:
@@ -140,6 +189,7 @@ class OffsetStore:
             doubt = self._open.setdefault(group_id, {}).setdefault((topic, partition), _Doubt())
             doubt.transactions += 1
         self._number += 1
+        doubt.last = value
         pending[place] = _PendingOffset(self._number, value, doubt)
 
     def count_of(self, producer_id: int) -> int:
@@ -148,6 +198,7 @@ class OffsetStore:
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """The marker came: what waited takes effect, or is forgotten."""
+        replaced: dict[str, dict[tuple[str, int], bytes | None]] = {}
         for place, (number, value, doubt) in self._pending.pop(producer_id, _NONE_PENDING).items():
             if not doubt.transactions:
                 continue
@@ -155,8 +206,15 @@ class OffsetStore:
             if not doubt.transactions:
                 self._close(*place)
             if committed and number > doubt.outdated:
+                if self._views and (group_id := place[0]) in self._views:
+                    replaced.setdefault(group_id, {})[place[1:]] = self.get(*place)
                 self._put(*place, value)
                 doubt.outdated = number
+        for group_id, of_group in replaced.items():
+            view = self._views.get(group_id)
+            if view is not None:
+                view.replaced, view.later = of_group, OffsetsView()
+                self._views[group_id] = view.later
 
     def let_go(self) -> Steps[None]:
         """Forgets all of it, step by step: its partition is coordinated elsewhere."""

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla import logs
 from ottla.coordinators.caller import Now
@@ -33,10 +33,26 @@ MINUTE_MS: Final = 60_000
 
 _EXPIRY: Final = "expiry"
 _TOPICS: Final = "deleted topics"
+NO_DELETIONS_KNOWN: Final[Mapping[str, int]] = {}
+
+
+class _Deletion(NamedTuple):
+    number: int
+    wall_ms: int
 
 
 class Sweeps:
-    __slots__ = ("_deleted", "_deletions", "_groups", "_rest", "_state", "_topics", "_under_way", "_unsettled")
+    __slots__ = (
+        "_deleted",
+        "_deletions",
+        "_groups",
+        "_known_ms",
+        "_rest",
+        "_state",
+        "_topics",
+        "_under_way",
+        "_unsettled",
+    )
 
     def __init__(self, state: ShardState) -> None:
         self._state = state
@@ -49,8 +65,10 @@ class Sweeps:
         self._groups: deque[str] = deque()
         self._deleted: frozenset[str] = frozenset()
         self._deletions = 0
-        #: Topics whose offsets are not removed for good, by the number of the deletion that said so last.
-        self._unsettled: dict[str, int] = {}
+        #: Topics whose offsets are not removed for good, by the deletion that said so last.
+        self._unsettled: dict[str, _Deletion] = {}
+        #: Those that were deleted before their offsets were loaded: when. What was committed since is another topic's.
+        self._known_ms: dict[str, int] = {}
 
     # Expiry.
 
@@ -130,13 +148,16 @@ class Sweeps:
     # Deleted topics.
 
     @property
-    def unsettled_deletions(self) -> Iterable[str]:
-        return self._unsettled
+    def unsettled_deletions(self) -> Mapping[str, int]:
+        return {name: deletion.wall_ms for name, deletion in self._unsettled.items()}
 
-    def topics_deleted(self, names: Iterable[str], now: Now) -> None:
+    def topics_deleted(self, names: Iterable[str], now: Now, known_ms: Mapping[str, int] = NO_DELETIONS_KNOWN) -> None:
         self._deletions += 1
         for name in names:
-            self._unsettled[name] = self._deletions
+            self._unsettled[name] = _Deletion(self._deletions, known_ms.get(name, now.wall_ms))
+            self._known_ms.pop(name, None)
+            if name in known_ms:
+                self._known_ms[name] = known_ms[name]
             self._state.offsets.begin_removing(name)
             self._topics.append(name)
         if not self._groups:
@@ -178,19 +199,20 @@ class Sweeps:
         self._deleted = frozenset()
         for name in done:
             self._state.offsets.end_removing(name)
+            self._known_ms.pop(name, None)
         if done:
             self._ask_whether_settled(done, now)
 
-    def _ask_whether_settled(self, done: Mapping[str, int], now: Now) -> None:
+    def _ask_whether_settled(self, done: Mapping[str, _Deletion], now: Now) -> None:
         self._state.when_settled(partial(self._settled, done, now))
 
-    def _settled(self, done: Mapping[str, int], now: Now, error: ErrorCode) -> None:
+    def _settled(self, done: Mapping[str, _Deletion], now: Now, error: ErrorCode) -> None:
         if not error:
             for name, deletion in done.items():
                 if self._unsettled.get(name) == deletion:
                     del self._unsettled[name]
         elif not self._state.is_over:
-            timer = (_TOPICS, max(done.values()))
+            timer = (_TOPICS, max(deletion.number for deletion in done.values()))
             self._state.timers.set(timer, now.monotonic_ms + RETRY_MS, partial(self._ask_whether_settled, done))
 
     def _of_deleted_topics(self, group_id: str) -> Iterator[GroupPartition]:
@@ -202,7 +224,7 @@ class Sweeps:
             known = self._state.metadata.topic(name)
             present_id = ZERO_TOPIC_ID if known is None else known.id
             for number, value in kept[name].items():
-                if offsets.is_newer(group_id, name, number):
+                if self._is_newer(group_id, name, number):
                     continue
                 if present_id != ZERO_TOPIC_ID and read_offset_value(value).topic_id == present_id:
                     continue
@@ -211,9 +233,18 @@ class Sweeps:
             if (
                 name in self._deleted
                 and number not in kept.get(name, ())
-                and not offsets.is_newer(group_id, name, number)
+                and not self._is_newer(group_id, name, number)
             ):
                 yield GroupPartition(group_id, name, number)
+
+    def _is_newer(self, group_id: str, name: str, number: int) -> bool:
+        """Whether it was written since the topic was deleted."""
+        offsets = self._state.offsets
+        known_ms = self._known_ms.get(name)
+        return offsets.is_newer(group_id, name, number) or (
+            known_ms is not None
+            and any(read_offset_value(value).commit_ms > known_ms for value in offsets.written(group_id, name, number))
+        )
 
 
 def _not_told(_: ErrorCode) -> None:

@@ -294,6 +294,9 @@ class ProduceHandler(Participant):
         # By the topic's id, where the client gave that: the name may be another topic's by now.
         name, fault = self._admission.topic(memo.topic, peer)
         partition = memo.leader.tp.partition
+        transaction = memo.transaction
+        if transaction is not None and not self._admission.may_use(peer, transaction.transactional_id):
+            fault = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         if fault is None:
             tp = TopicPartition(name, partition)
             outcome = self._appends.append(tp, records, memo.acks, unchecked, memo.transaction)

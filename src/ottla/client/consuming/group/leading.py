@@ -6,7 +6,7 @@ partition counts of all these topics, also of those that it does not read itself
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ottla.client.consuming.group.assignors.assignor import Assignments, Assignor, Topics
 from ottla.client.consuming.group.wire import Assignment, Subscription, decode_subscription
@@ -21,9 +21,11 @@ _LOG = logger("client")
 
 
 class Leading:
-    def __init__(self, cluster: Cluster, group_id: str) -> None:
+    def __init__(self, cluster: Cluster, group_id: str, topics_changed: Callable[[], None]) -> None:
+        """`topics_changed` has their metadata kept, and that of those before forgotten."""
         self._cluster = cluster
         self._group_id = group_id
+        self._topics_changed = topics_changed
         #: Topics of all members while this one leads.
         self.topics: frozenset[str] = frozenset()
         #: The partition counts by which the partitions were given out.
@@ -55,11 +57,11 @@ class Leading:
         members = self._members(joined)
         topics = frozenset[str]().union(*(one.topics for one in members.values()))
         self._counts = None  # what they were before is no news any more
-        self._cluster.want(topics)
+        self.topics = topics
+        self._topics_changed()
         metadata = self._cluster.metadata
         if any(topic not in metadata.topics and topic not in metadata.errors for topic in topics):
             await self._cluster.updated()
-        self.topics = topics
         self._counts = self._counted()
         return members
 

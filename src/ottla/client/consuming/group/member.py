@@ -71,7 +71,7 @@ class GroupMember:
         self._membership = Membership(settings.group_id, settings.group_instance_id)
         self.coordinator = Coordinator(cluster, settings.group_id)
         self._subscribed = SubscribedTopics(settings, cluster, backoff, self._matches_others)
-        self._leading = Leading(cluster, settings.group_id)
+        self._leading = Leading(cluster, settings.group_id, self._want_topics)
         self._heartbeats = Heartbeats(
             settings, self.coordinator, self._membership, backoff, self._refused, self._on_news
         )
