@@ -81,10 +81,10 @@ def advertised(bootstrap: str) -> dict[int, str]:
 
 def written_and_read(bootstrap: str) -> list[bytes]:
     with Producer(bootstrap_servers=bootstrap) as producer:
-        producer.send_and_wait("greetings", b"hello", timeout=30)
+        producer.send_and_wait("greetings", b"hello", timeout=60)
     with Consumer(bootstrap_servers=bootstrap, group_id="readers", auto_offset_reset="earliest") as consumer:
         consumer.subscribe(["greetings"])
-        return [record.value for record in consumer.poll(timeout_ms=30_000)]
+        return [record.value for record in consumer.poll(timeout_ms=60_000)]
 
 
 def test_the_images_command_serves_this_machine(tmp_path: Path) -> None:

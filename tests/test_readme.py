@@ -67,7 +67,7 @@ def test_a_first_hour(checkout: Path) -> None:
         assert ran.returncode == 0, ran.stderr
         assert ran.stdout.splitlines()[-1] == "hello"
         program = BLOCKS[2][1].replace("127.0.0.1:9092", f"127.0.0.1:{port}")
-        subprocess.run([sys.executable, "-c", program], check=True, timeout=60, env=environment)
+        subprocess.run([sys.executable, "-c", program], check=True, timeout=120, env=environment)
         broker.send_signal(signal.SIGINT)  # Ctrl-C
         assert broker.wait(60) == 0
     finally:

@@ -48,14 +48,18 @@ class Waits:
     lost: bool = False
 
 
-def asked_until(ended: Callable[[], bool], port: int, pid: int) -> Waits:
-    """Asks until `ended`, and is answered; the wait that the end interrupts counts."""
+def asked_until(ended: Callable[[], bool], port: int, pid: int, begins: Callable[[], None]) -> Waits:
+    """Asks until `ended`, and is answered; the wait that the end interrupts counts.
+
+    One question is asked in any case, however late the probe gets a core. `begins` is called before the first.
+    """
     waits: list[float] = []
     served, computed = [0.0], [0.0]
     lost = False
     with socket.create_connection((HOST, port), timeout=0.2) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        while not ended() and not lost:
+        begins()
+        while not lost and not (waits and ended()):
             try:
                 loop, own, began = scheduled(pid), scheduled(os.getpid()), time.monotonic()
             except OSError:
@@ -71,6 +75,8 @@ def asked_until(ended: Callable[[], bool], port: int, pid: int) -> Waits:
                 # Both may have been without a core at the same time.
                 served.append(max(wait - delayed, min(wait, computed[-1])))
             time.sleep(PAUSE_SECONDS)
+    # It may have gone behind the last answer.
+    lost = lost or not os.path.exists(f"/proc/{pid}")
     return Waits(
         asked=len(waits),
         longest_ms=max(waits, default=0.0),
@@ -172,8 +178,8 @@ def main() -> int:
         ended.set()
 
     threading.Thread(target=listen, daemon=True).start()
-    print("ready", flush=True)
-    print(json.dumps(vars(asked_until(ended.is_set, port, pid))), flush=True)
+    waits = asked_until(ended.is_set, port, pid, lambda: print("ready", flush=True))
+    print(json.dumps(vars(waits)), flush=True)
     return 0
 
 

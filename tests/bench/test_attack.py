@@ -129,7 +129,8 @@ def test_an_attack_is_measured_by_a_probe_beside_it(places: Places) -> None:
     row = run_one(Small(), OTTLA, places, quiet_seconds=0.05)
     assert row.waits.asked > 0
     assert 0 < row.waits.p99_ms <= row.waits.longest_ms
-    assert 0 < row.waits.served_ms <= row.waits.longest_ms
+    # Nothing is left of a wait in which the broker and the probe had no core.
+    assert 0 <= row.waits.served_ms <= row.waits.longest_ms
     assert not row.waits.lost
     assert not row.ended
     assert "INVALID_TOPIC_EXCEPTION" in row.said

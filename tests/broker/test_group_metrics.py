@@ -33,7 +33,7 @@ def consume(bootstrap: str, group: str, count: int, then: Callable[[], object], 
     try:
         read = 0
         while read < count:
-            message = consumer.poll(30)
+            message = consumer.poll(60)
             assert message is not None
             assert message.error() is None, message.error()
             read += 1

@@ -46,7 +46,7 @@ def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[ServerPro
 
 def create_topic(peer: Peer) -> None:
     topic = CreatableTopic(name="t", num_partitions=2, replication_factor=1)
-    (made,) = peer.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 5, CreateTopicsResponse).topics
+    (made,) = peer.ask(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 5, CreateTopicsResponse).topics
     assert made.error_code == NONE
 
 

@@ -27,7 +27,7 @@ def test_what_the_clock_ends_is_counted() -> None:
         assert seen(TIMED_OUT, EXPIRED, IDS, ONGOING) == [0, 0, 0, 0]
         assert all(map(isnan, seen(f"{LOADS}max", f"{LOADS}avg")))
         with Producer(
-            bootstrap_servers=broker.bootstrap, transactional_id="left", transaction_timeout_ms=5_000
+            bootstrap_servers=broker.bootstrap, transactional_id="left", transaction_timeout_ms=30_000
         ) as producer:
             producer.begin()
             producer.send_and_wait("orders", b"open")

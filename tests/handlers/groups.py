@@ -92,8 +92,8 @@ def fetch(peer: Peer, group: str, topics: dict[str, list[int]] | None, version: 
 
 def join_request(group: str, member: str = "", **fields: Any) -> JoinGroupRequest:
     given = {
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 10_000,
+        "session_timeout_ms": 60_000,  # nobody here sends heartbeats
+        "rebalance_timeout_ms": 60_000,
         "protocol_type": "consumer",
         "protocols": [JoinGroupRequestProtocol(name="range", metadata=b"subscription")],
         **fields,

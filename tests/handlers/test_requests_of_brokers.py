@@ -182,7 +182,7 @@ def enveloped(message: Message, version: int, principal: Principal | None = ALIC
 
 def create(name: str) -> CreateTopicsRequest:
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    return CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
+    return CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
 
 
 @pytest.mark.parametrize("version", range(2, 8))

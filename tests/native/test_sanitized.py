@@ -46,9 +46,9 @@ def libraries(compiler: str) -> list[str]:
     return found
 
 
-@pytest.mark.timeout(600)  # all is several times slower there
+@pytest.mark.timeout(1800)  # all is several times slower there, and the machine may be busy with others
 def test_no_step_outside_of_its_memory_for_what_comes_over_sockets(tmp_path: Path) -> None:
-    run_sanitized(OF_SOCKETS, tmp_path, 540)
+    run_sanitized(OF_SOCKETS, tmp_path, 1700)
 
 
 @pytest.mark.slow

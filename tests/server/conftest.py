@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 import pytest
@@ -18,6 +19,7 @@ from ottla.model import ErrorCode
 from ottla.ports.real import real_ports
 from ottla.protocol.header import RequestHeader, decode_response_header, encode_request
 from ottla.protocol.message import Message
+from ottla.testing.shifting import Shift, ShiftedClock, ShiftedLoop, advance
 
 T = TypeVar("T")
 #: For what comes at once: the machine may be busy with others.
@@ -30,10 +32,13 @@ class BrokerThread:
     def __init__(self, folder: str, **properties: str) -> None:
         self.properties = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": f"{folder}/logs"}
         self.properties.update(properties)
-        self.loop = asyncio.new_event_loop()
+        self.loop = self._new_loop()
         self.broker: Broker
         self.port = 0
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+
+    def _new_loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.new_event_loop()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -78,6 +83,28 @@ class BrokerThread:
 
     def connect(self) -> Peer:
         return Peer(self.port)
+
+
+class MovedBroker(BrokerThread):
+    """Its time goes on when a test says so: what is to be idle for minutes is, and what is not has a minute for it."""
+
+    def _new_loop(self) -> asyncio.AbstractEventLoop:
+        self._shift = Shift()
+        return ShiftedLoop(self._shift)
+
+    async def _start(self) -> None:
+        ports = real_ports()
+        self.ports = replace(ports, clock=ShiftedClock(ports.clock, self._shift))
+        self.broker = Broker(Config.parse(self.properties), self.ports)
+        await self.broker.start()
+        self.port = self.broker.endpoints[0].port
+
+    def advance(self, by: str) -> None:
+        async def settled() -> None:
+            for _ in range(10):
+                await asyncio.sleep(0)
+
+        self.run(advance(by, settled))
 
 
 class Peer:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.handlers.frames import batch, produce_request
-from tests.server.conftest import SECONDS_MAX, BrokerThread, Peer
+from tests.server.conftest import SECONDS_MAX, BrokerThread, MovedBroker, Peer
 
 from ottla.broker.broker import Broker
 from ottla.config import Config
@@ -97,15 +97,17 @@ def test_a_listener_may_have_a_limit_of_its_own(tmp_path: Path) -> None:
             assert two.is_closed()
 
 
-def test_an_idle_connection_is_closed_and_a_waiting_one_is_not(make_broker: Make) -> None:
-    with make_broker(connections_max_idle_ms="1000") as running:
+def test_an_idle_connection_is_closed_and_a_waiting_one_is_not(tmp_path: Path) -> None:
+    with MovedBroker(str(tmp_path), **{"connections.max.idle.ms": "600000"}) as running:
         running.create_topic("t")
         with running.connect() as waiting:
-            waiting.send(long_poll(waiting, 4000))
+            waiting.send(long_poll(waiting, 3_600_000))
             until(lambda: running.look(lambda broker: len(broker.services.replicas.waiters)) == 1)  # type: ignore[union-attr]
             with running.connect() as idle:
                 assert asks(idle)
+                running.advance("11m")
                 assert idle.is_closed()
+            running.advance("50m")
             assert waiting.receive()
 
 

@@ -290,7 +290,8 @@ def test_times_are_those_of_the_requests(tmp_path: Path) -> None:
             begun = time.monotonic()
             assert fetch(peer, 20, topic="orders", max_wait_ms=300).error_code == ErrorCode.NONE
             lasted_ms = (time.monotonic() - begun) * 1000
-        assert 295 <= found[spent("Fetch")] <= lasted_ms + 20
+        # What else the broker does in that time looks at the clock as well, which ticks then.
+        assert 295 <= found[spent("Fetch")] <= 1.1 * lasted_ms + 20
         assert found[spent("Produce")] == 0
         assert found['ottla_request_duration_seconds_bucket{request="Fetch",le="0.2"}'] == 0
         assert found['ottla_request_duration_seconds_bucket{request="Fetch",le="+Inf"}'] == 1

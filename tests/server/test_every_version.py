@@ -166,13 +166,13 @@ def api_versions(scene: Scene) -> None:
 
 def create_topics(scene: Scene) -> None:
     wanted = [CreatableTopic(name=name, num_partitions=3, replication_factor=1) for name in (f"{scene.name}-new", ".")]
-    made, bad = scene.ask(CreateTopicsRequest(topics=wanted, timeout_ms=5000)).topics
+    made, bad = scene.ask(CreateTopicsRequest(topics=wanted, timeout_ms=60_000)).topics
     assert (made.error_code, scene.partitions(made.name)) == (NONE, 3)
     assert bad.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
-    (again,) = scene.ask(CreateTopicsRequest(topics=wanted[:1], timeout_ms=5000)).topics
+    (again,) = scene.ask(CreateTopicsRequest(topics=wanted[:1], timeout_ms=60_000)).topics
     assert again.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
     only_asked = [CreatableTopic(name=f"{scene.name}-checked", num_partitions=1, replication_factor=1)]
-    (checked,) = scene.ask(CreateTopicsRequest(topics=only_asked, timeout_ms=5000, validate_only=True)).topics
+    (checked,) = scene.ask(CreateTopicsRequest(topics=only_asked, timeout_ms=60_000, validate_only=True)).topics
     assert (checked.error_code, scene.partitions(checked.name)) == (NONE, 0)
 
 
@@ -181,9 +181,9 @@ def delete_topics(scene: Scene) -> None:
     if scene.version >= 6:
         topic_id = scene.running.look(lambda broker: broker.metadata.topics[scene.name].id)
         topics = [DeleteTopicState(name=None, topic_id=topic_id), DeleteTopicState(name=names[1])]
-        answer = scene.ask(DeleteTopicsRequest(topics=topics, timeout_ms=5000))
+        answer = scene.ask(DeleteTopicsRequest(topics=topics, timeout_ms=60_000))
     else:
-        answer = scene.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=5000))
+        answer = scene.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=60_000))
     assert {each.name: each.error_code for each in answer.responses} == {
         names[0]: NONE,
         names[1]: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -193,7 +193,7 @@ def delete_topics(scene: Scene) -> None:
 
 def delete_records(scene: Scene) -> None:
     asked = [DeleteRecordsPartition(partition_index=0, offset=3), DeleteRecordsPartition(partition_index=5, offset=0)]
-    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=scene.name, partitions=asked)], timeout_ms=1000)
+    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=scene.name, partitions=asked)], timeout_ms=60_000)
     done, unknown = scene.ask(request).topics[0].partitions
     assert (done.error_code, done.low_watermark) == (NONE, 3)
     assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -295,7 +295,7 @@ def describe_log_dirs(scene: Scene) -> None:
 def create_partitions(scene: Scene) -> None:
     def grow(count: int, *, validate_only: bool = False) -> int:
         topics = [CreatePartitionsTopic(name=scene.name, count=count, assignments=None)]
-        answer = scene.ask(CreatePartitionsRequest(topics=topics, timeout_ms=5000, validate_only=validate_only))
+        answer = scene.ask(CreatePartitionsRequest(topics=topics, timeout_ms=60_000, validate_only=validate_only))
         return int(answer.results[0].error_code)
 
     assert (grow(4, validate_only=True), scene.partitions()) == (NONE, 1)
@@ -306,7 +306,7 @@ def create_partitions(scene: Scene) -> None:
 def elect_leaders(scene: Scene) -> None:
     def elect(kind: int, partitions: list[int] | None) -> tuple[int, dict[int, tuple[int, str | None]]]:
         named = None if partitions is None else [ElectedTopic(topic=scene.name, partitions=partitions)]
-        request = ElectLeadersRequest(topic_partitions=named, timeout_ms=5000)
+        request = ElectLeadersRequest(topic_partitions=named, timeout_ms=60_000)
         if scene.version >= 1:
             request.election_type = kind
         answer = scene.ask(request)
@@ -334,7 +334,7 @@ def alter_partition_reassignments(scene: Scene) -> None:
     def move(replicas: list[int] | None, partition: int = 0) -> tuple[int, str | None]:
         moved = ReassignablePartition(partition_index=partition, replicas=replicas)
         topics = [ReassignableTopic(name=scene.name, partitions=[moved])]
-        answer = scene.ask(AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=5000))
+        answer = scene.ask(AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=60_000))
         assert (answer.error_code, answer.error_message) == (NONE, None)
         (topic,) = answer.responses
         (found,) = topic.partitions
@@ -352,7 +352,7 @@ def alter_partition_reassignments(scene: Scene) -> None:
 def list_partition_reassignments(scene: Scene) -> None:
     named = [ListPartitionReassignmentsTopics(name=scene.name, partition_indexes=[0, 9])]
     for topics in (None, named, []):
-        answer = scene.ask(ListPartitionReassignmentsRequest(topics=topics, timeout_ms=5000))
+        answer = scene.ask(ListPartitionReassignmentsRequest(topics=topics, timeout_ms=60_000))
         assert (answer.error_code, answer.error_message, answer.topics) == (NONE, None, [])
 
 

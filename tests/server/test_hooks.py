@@ -239,12 +239,12 @@ DENIED: dict[int, Row] = {
         row(
             create_topics.CreateTopicsRequest(
                 topics=[create_topics.CreatableTopic(name="n", num_partitions=1, replication_factor=1)],
-                timeout_ms=5000,
+                timeout_ms=60_000,
             ),
             TOPIC_DENIED,
         ),
         row(
-            delete_topics.DeleteTopicsRequest(topics=[delete_topics.DeleteTopicState(name="t")], timeout_ms=5000),
+            delete_topics.DeleteTopicsRequest(topics=[delete_topics.DeleteTopicState(name="t")], timeout_ms=60_000),
             TOPIC_DENIED,
         ),
         row(
@@ -254,7 +254,7 @@ DENIED: dict[int, Row] = {
                         name="t", partitions=[delete_records.DeleteRecordsPartition(offset=-1)]
                     )
                 ],
-                timeout_ms=5000,
+                timeout_ms=60_000,
             ),
             TOPIC_DENIED,
         ),
@@ -363,7 +363,7 @@ DENIED: dict[int, Row] = {
                         name="t", partitions=[alter_partition_reassignments.ReassignablePartition(replicas=[0])]
                     )
                 ],
-                timeout_ms=5000,
+                timeout_ms=60_000,
             ),
             CLUSTER_DENIED,
         ),
@@ -584,7 +584,7 @@ def test_a_topic_that_this_broker_has_not_heard_of_is_not_deleted_by_its_id(
     guarded.choosy.denied = {(Operation.DELETE, Resource.TOPIC, "t")}
     gone = [delete_topics.DeleteTopicState(name=None, topic_id=topic_id)]
     with guarded.connect() as peer:
-        answer = ask(peer, row(delete_topics.DeleteTopicsRequest(topics=gone, timeout_ms=5000), None))
+        answer = ask(peer, row(delete_topics.DeleteTopicsRequest(topics=gone, timeout_ms=60_000), None))
     assert errors(answer) == [error]
 
 
@@ -601,7 +601,7 @@ def test_changes_of_partitions_are_counted(guarded: Guarded) -> None:
     grown = [create_partitions.CreatePartitionsTopic(name="n", count=5, assignments=None)]
     gone = [delete_topics.DeleteTopicState(name=name) for name in ("n", "never")]
     with guarded.connect() as peer:
-        assert counted(create_topics.CreateTopicsRequest(topics=new, timeout_ms=5000)) == [3]
-        assert counted(create_partitions.CreatePartitionsRequest(topics=grown, timeout_ms=5000)) == [2]
-        assert counted(create_partitions.CreatePartitionsRequest(topics=grown, timeout_ms=5000)) == [0]
-        assert counted(delete_topics.DeleteTopicsRequest(topics=gone, timeout_ms=5000)) == [5]
+        assert counted(create_topics.CreateTopicsRequest(topics=new, timeout_ms=60_000)) == [3]
+        assert counted(create_partitions.CreatePartitionsRequest(topics=grown, timeout_ms=60_000)) == [2]
+        assert counted(create_partitions.CreatePartitionsRequest(topics=grown, timeout_ms=60_000)) == [0]
+        assert counted(delete_topics.DeleteTopicsRequest(topics=gone, timeout_ms=60_000)) == [5]

@@ -199,6 +199,6 @@ def test_a_block_that_does_not_decompress_is_refused_where_it_is_opened(
 def test_records_are_deleted_up_to_offsets_that_exist(peer: Peer, topic: str, offset: int) -> None:
     assert produce(peer, batch(b"a", b"b"), topic=topic).error_code == 0
     asked = DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])
-    answer = peer.ask(DeleteRecordsRequest(topics=[asked], timeout_ms=1000), 2, DeleteRecordsResponse)
+    answer = peer.ask(DeleteRecordsRequest(topics=[asked], timeout_ms=60_000), 2, DeleteRecordsResponse)
     assert answer.topics[0].partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert list_offset(peer, -2, topic=topic).offset == 0

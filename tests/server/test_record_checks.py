@@ -292,11 +292,10 @@ def kill_the_looking_processes(running: BrokerThread) -> None:
 def test_a_process_that_dies_is_replaced_and_the_batch_looked_into_again(
     running: BrokerThread, asker: Peer, topic: str
 ) -> None:
-    assert produce(asker, honest(2000), topic=f"{topic}-compacted").error_code == 0
-    asker.send(asker.frame(produce_request(honest(200_000), f"{topic}-compacted"), 8))
-    while not running.look(lambda broker: len(broker._dispatcher._produce.checks.tasks)):
-        pass
-    kill_the_looking_processes(running)
+    with looking_stands_still(running, asker, f"{topic}-compacted"):
+        asker.send(asker.frame(produce_request(honest(20_000), f"{topic}-compacted"), 8))
+        until_it_is_looked_into(running)
+        kill_the_looking_processes(running)
     assert asker.answer(ProduceResponse, 8).responses[0].partition_responses[0].error_code == 0
 
 

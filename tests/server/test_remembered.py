@@ -161,7 +161,7 @@ class Holding(BrokerThread):
 
     def delete(self) -> None:
         with self.connect() as admin:
-            deleted = admin.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 3, DeleteTopicsResponse)
+            deleted = admin.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=60_000), 3, DeleteTopicsResponse)
             assert deleted.responses[0].error_code == NONE
 
     def later_epoch(self) -> None:

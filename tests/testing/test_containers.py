@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from tools.server_process import free_port
 
 from ottla import testing
 from ottla.client.sync import Producer
@@ -41,7 +41,7 @@ def test_the_test_and_the_container_are_told_different_addresses() -> None:
         broker.restart()
         assert (broker.bootstrap, broker.container_bootstrap) == before
         with Producer(bootstrap_servers=broker.bootstrap) as producer:
-            assert producer.send_and_wait("orders", b"x", timeout=30).offset == 0
+            assert producer.send_and_wait("orders", b"x", timeout=60).offset == 0
 
 
 def test_without_containers_there_is_no_such_address() -> None:
@@ -50,9 +50,7 @@ def test_without_containers_there_is_no_such_address() -> None:
 
 
 def test_the_port_that_containers_use_can_be_chosen() -> None:
-    with socket.socket() as free:
-        free.bind((BIND, 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with testing.broker(container_host="ottla", container_bind=BIND, container_port=port) as broker:
         assert broker.container_bootstrap == f"ottla:{port}"
 

@@ -38,7 +38,7 @@ def test_an_example(page: str, number: int, code: str, tmp_path: Path) -> None:
         [sys.executable, *words],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,  # some start clusters
         check=False,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 
@@ -56,8 +57,14 @@ def test_wait_for_a_group_that_reads() -> None:
             consumer.commit()
             broker.wait_for_lag("billing", 0)
             fill(broker, "orders", 3, partition=1)
-            with pytest.raises(StillBehind, match=r"group billing did not come within 2 in 0\.2 s: .*orders-1 by 3$"):
-                broker.wait_for_lag("billing", 2, timeout=0.2)
+            # A busy machine may not even have asked once by then, and says so: it is given longer.
+            for seconds in (0.2, 2, 20):
+                with pytest.raises(StillBehind) as behind:
+                    broker.wait_for_lag("billing", 2, timeout=seconds)
+                if "behind in" in str(behind.value):
+                    break
+            said = rf"group billing did not come within 2 in {seconds} s: .*orders-1 by 3$"
+            assert re.match(said, str(behind.value)), behind.value
             broker.wait_for_lag("billing", 3)
             while read < 8:
                 read += len(consumer.poll(timeout_ms=100))
@@ -69,8 +76,13 @@ def test_what_is_waited_for_may_be_yet_to_come() -> None:
     async def scenario() -> None:
         async with testing.async_broker(properties=AT_ONCE) as broker:
             await broker.create_topic("orders")
-            with pytest.raises(TimeoutError, match="there is no such group"):
-                await broker.wait_for_lag("billing", timeout=1)
+            # A busy machine may not have been answered in a second, and says that: it is given longer.
+            for seconds in (1, 20):
+                with pytest.raises(TimeoutError) as none:
+                    await broker.wait_for_lag("billing", timeout=seconds)
+                if "nobody was asked yet" not in str(none.value):
+                    break
+            assert "there is no such group" in str(none.value)
             waiting = asyncio.create_task(broker.wait_for_lag("billing"))
             tp = TopicPartition("orders", 0)
             with Admin(bootstrap_servers=broker.bootstrap) as admin:

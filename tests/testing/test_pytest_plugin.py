@@ -18,7 +18,8 @@ ARGUMENTS = [f"-p{name}" for name in NAMED] + ["-pno:cacheprovider", "-pno:rando
 
 def run(pytester: pytest.Pytester, source: str, *arguments: str) -> pytest.RunResult:
     pytester.makepyfile(source)
-    return pytester.runpytest_subprocess(*ARGUMENTS, *arguments, timeout=60)
+    # It starts a pytest, workers of it or a cluster of processes: seconds, and minutes where others have the cores.
+    return pytester.runpytest_subprocess(*ARGUMENTS, *arguments, timeout=300)
 
 
 def test_each_test_has_a_topic_of_its_own_on_the_broker_that_all_share(pytester: pytest.Pytester) -> None:

@@ -57,7 +57,7 @@ def test_in_a_simulated_world(scenario: Scenario, seed: int) -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_with_a_real_process(scenario: Scenario, shared_process: TreeProcess) -> None:
     async def run() -> None:
-        provider = RemoteProvider(real_ports(), shared_process.bootstrap)
+        provider = RemoteProvider(real_ports(), shared_process.bootstrap, 60_000)
         base = f"/contract{next(_bases)}"
         await (await provider.session()).create(base)
         try:

@@ -201,11 +201,12 @@ def test_nothing_acknowledged_is_lost_over_sigkills(own_process: TreeProcess) ->
 
 def test_a_paused_process_ends_no_session(own_process: TreeProcess) -> None:
     own_process.start()
-    with WireClient(own_process.port, timeout_ms=2000) as client, WireClient(own_process.port) as other:
+    # A disk may take a second or two for the first of these: the time-out is longer, and the pause longer than that.
+    with WireClient(own_process.port, timeout_ms=4000) as client, WireClient(own_process.port) as other:
         create(client, "/e", flags=1)
         client.call(OpCode.PING)
         os.kill(own_process.pid, signal.SIGSTOP)
-        time.sleep(3.5)
+        time.sleep(5.5)
         # As a client does that waits for its answer. It had asked before the others woke.
         client.ask(OpCode.PING, xid=-2)
         os.kill(own_process.pid, signal.SIGCONT)

@@ -15,7 +15,7 @@ from ottla.ports.real import real_ports
 
 
 async def main(connect: str, path: str) -> None:
-    provider = RemoteProvider(real_ports(), connect, timeout_ms=2000)
+    provider = RemoteProvider(real_ports(), connect, timeout_ms=5000)
     while True:
         over = asyncio.Event()
         tree = await provider.session()

@@ -22,7 +22,7 @@ _bases = itertools.count()
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_contract(scenario: Scenario, chroot: str, ensemble: ZooKeeperEnsemble) -> None:
     async def run() -> None:
-        provider = RemoteProvider(real_ports(), ensemble.connect + chroot)
+        provider = RemoteProvider(real_ports(), ensemble.connect + chroot, 60_000)
         base = f"/contract{next(_bases)}"
         await (await provider.session()).create(base)
         try:

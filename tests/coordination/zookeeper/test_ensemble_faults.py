@@ -67,7 +67,7 @@ def test_a_session_goes_on_when_its_server_is_killed(own_ensemble: ZooKeeperEnse
         await tree.get("/same", same)
         await tree.exists("/born", born)
         first.kill()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not await other.exists("/born"):
                 # The killed one may have led the others, which then close their connections.
                 with suppress(ConnectionLoss):
@@ -89,7 +89,8 @@ def test_a_session_goes_on_when_its_server_is_killed(own_ensemble: ZooKeeperEnse
         await until(lambda: same)
         assert SessionEvent.EXPIRED not in events
 
-    run(own_ensemble, work)
+    # Its server may have led: on a busy machine others take seconds to elect one, and to shake hands after that.
+    run(own_ensemble, work, timeout_ms=30_000)
 
 
 @pytest.mark.slow
@@ -158,7 +159,7 @@ def test_a_lost_quorum_is_waited_for(own_ensemble: ZooKeeperEnsemble) -> None:
         assert await tree.exists("/e")
         assert events == [SessionEvent.CONNECTED]
 
-    run(own_ensemble, work, timeout_ms=4000)
+    run(own_ensemble, work, timeout_ms=30_000)
 
 
 def test_a_server_that_stands_still_is_left(own_ensemble: ZooKeeperEnsemble) -> None:
@@ -170,7 +171,7 @@ def test_a_server_that_stands_still_is_left(own_ensemble: ZooKeeperEnsemble) -> 
         os.kill(still.pid, signal.SIGSTOP)
         try:
             await until(lambda: tree.server not in {None, still.bootstrap})
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 assert await tree.exists("/e")
                 await other.sync("/")
                 assert await other.exists("/e")

@@ -29,13 +29,13 @@ _bases = itertools.count()
 def test_kazoo(scenario: KazooScenario, ensemble: ZooKeeperEnsemble) -> None:
     async def run() -> None:
         connect = f"{ensemble.connect}/kazoo{next(_bases)}"
-        provider = RemoteProvider(real_ports(), connect)
+        provider = RemoteProvider(real_ports(), connect, 60_000)
         started: list[KazooClient] = []
 
         async def start() -> KazooClient:
-            client = KazooClient(connect, timeout=6)
+            client = KazooClient(connect, timeout=60)
             started.append(client)
-            await asyncio.to_thread(client.start, 20)
+            await asyncio.to_thread(client.start, 60)
             return client
 
         await (await provider.session()).create("/base")

@@ -59,7 +59,7 @@ def test_a_fetch_in_the_middle_of_a_batch_returns_it_whole(peer: Peer, topic: st
 
 
 def test_fetch_at_high_watermark_waits_for_a_produce(running: BrokerThread, peer: Peer, topic: str) -> None:
-    peer.send(peer.frame(fetch_request(topic=topic, max_wait_ms=20_000), 11))
+    peer.send(peer.frame(fetch_request(topic=topic, max_wait_ms=60_000), 11))
     with running.connect() as producer:
         produce(producer, batch(b"now"), topic=topic)
     answer = peer.answer(FetchResponse, 11).responses[0].partitions[0]
@@ -74,7 +74,7 @@ def test_fetch_at_high_watermark_waits_no_longer_than_asked(peer: Peer, topic: s
 
 
 def test_min_bytes_are_waited_for(running: BrokerThread, peer: Peer, topic: str) -> None:
-    peer.send(peer.frame(fetch_request(topic=topic, max_wait_ms=20_000, min_bytes=250), 11))
+    peer.send(peer.frame(fetch_request(topic=topic, max_wait_ms=60_000, min_bytes=250), 11))
     with running.connect() as producer:
         for n in range(4):
             produce(producer, batch(b"%d" % n * 10), topic=topic)

@@ -231,7 +231,8 @@ def test_a_session_that_has_forgotten_all_is_over(broker: BrokerThread) -> None:
 def test_a_wait_that_another_request_of_its_session_has_overtaken(broker: BrokerThread) -> None:
     with broker.connect() as peer, broker.connect() as other:
         opened = ask(peer, asked(range(2), session_epoch=0))
-        peer.send(peer.frame(incremental(opened.session_id, 1, max_wait_ms=300), VERSION))
+        # It waits to the end of its time, and has to be seen at it before.
+        peer.send(peer.frame(incremental(opened.session_id, 1, max_wait_ms=3_000), VERSION))
         until(lambda: waits(broker))
         assert ask(other, incremental(opened.session_id, 2)).error_code == 0
         assert peer.answer(FetchResponse, VERSION).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH

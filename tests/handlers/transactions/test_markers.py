@@ -144,7 +144,7 @@ def test_records_of_an_open_transaction_are_deleted(peer: Peer, topic: str, begu
     for value in (b"a", b"b", b"c"):
         client.produce(value, topic)
     asked = DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=2)])
-    deleted = peer.ask(DeleteRecordsRequest(topics=[asked], timeout_ms=5000), 2, DeleteRecordsResponse)
+    deleted = peer.ask(DeleteRecordsRequest(topics=[asked], timeout_ms=60_000), 2, DeleteRecordsResponse)
     assert deleted.topics[0].partitions[0].low_watermark == 2
     answer = fetch(peer, 2, topic=topic, isolation_level=COMMITTED)
     assert (answer.error_code, answer.log_start_offset, answer.last_stable_offset) == (0, 2, 2)
