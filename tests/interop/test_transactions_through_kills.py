@@ -5,7 +5,6 @@ classic generation, our own client version 2 (KIP-890)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 
 import confluent_kafka
 import pytest
@@ -13,11 +12,10 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 import ottla.testing
 from ottla.client import sync
-from ottla.client.admin.results import ElectionKind, NewTopic
+from ottla.client.admin.results import NewTopic
 from ottla.client.errors import (
     InvalidReplicaAssignment,
     InvalidReplicationFactor,
-    KafkaError,
     RequestTimedOut,
     TransactionAbortable,
     TransactionFault,
@@ -25,7 +23,6 @@ from ottla.client.errors import (
 from ottla.client.sync import Admin
 from ottla.javahash import partition_of
 from ottla.model import TRANSACTION_TOPIC
-from ottla.model import TopicPartition as Place
 from ottla.testing.processes import Cluster
 from tests.searches import some
 
@@ -244,9 +241,9 @@ def test_all_or_nothing_while_leaders_and_coordinators_are_elected(
         def move(number: int) -> None:
             if number % 2:
                 count = len(admin.describe_topic(TRANSACTION_TOPIC).partitions)
-                lead_elsewhere(cluster, admin, Place(TRANSACTION_TOPIC, partition_of(name, count)))
+                cluster.move_leader(TRANSACTION_TOPIC, partition_of(name, count))
             else:
-                lead_elsewhere(cluster, admin, Place(topic, number // 2 % PARTITIONS))
+                cluster.move_leader(topic, number // 2 % PARTITIONS)
 
         writer = kind(cluster.bootstrap, topic, name, move)
         for number in range(transactions):
@@ -256,20 +253,3 @@ def test_all_or_nothing_while_leaders_and_coordinators_are_elected(
     # Whoever leads next knows all that the one before has known: nothing has to fail.
     assert writer.doubtful == []
     assert writer.committed == [number for number in range(transactions) if number % 4 != 3]
-
-
-def lead_elsewhere(cluster: Cluster, admin: Admin, place: Place) -> None:
-    """The next of its replicas leads it, all of which live."""
-    cluster.until_in_sync(place.topic)
-    before = cluster.until_led(place.topic, place.partition)
-    replicas = admin.describe_topic(place.topic).partitions[place.partition].replicas
-    at = replicas.index(before)
-    admin.alter_partition_reassignments({place: [*replicas[at + 1 :], *replicas[: at + 1]]})
-    cluster.until(lambda: not admin.list_partition_reassignments())
-
-    def is_led_elsewhere() -> bool:
-        with suppress(KafkaError):  # it leads already, or its broker's session was over for a moment
-            admin.elect_leaders(ElectionKind.PREFERRED, [place])
-        return cluster.leader(place.topic, place.partition) not in {-1, before}
-
-    cluster.until(is_led_elsewhere)

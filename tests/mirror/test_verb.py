@@ -18,6 +18,7 @@ from tests.mirror.processes import mirror_process
 from tests.mirror.test_kills import QUICK, until_end
 from tests.mirror.test_stops import one_record
 from tests.searches import slow
+from tests.spark.processes import listening
 
 __all__ = ["in_process"]
 
@@ -48,6 +49,8 @@ async def test_it_copies_until_a_signal_ends_it(clusters: Clusters, tmp_path: Pa
             assert 'a property has no effect property=tasks.max why="one process' in log
             address = re.search(r"metrics are served address=(\S+)", log)
             assert address is not None
+            # The metrics are all that anybody can connect to, and on this host alone.
+            assert listening([running.process.pid]) == {address[1].replace(":", " ")}
             text = await asyncio.to_thread(scraped, address[1])
             labels = f'source="A",target="B",topic="{topic}",partition="0"'
             assert f"ottla_mirror_stopped{{{labels}}} 0" in text

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tests.spark.conftest import spark  # noqa: F401 - a fixture
 import ottla.testing
 from ottla.client.records import ConsumerRecord
 from ottla.client.sync import Producer
+from ottla.pipeline.dead_letters import PREFIX
 from ottla.pipeline.loading import load
 from ottla.pipeline.places import Places
 from ottla.pipeline.running import PipelineRun
@@ -70,12 +71,19 @@ class Pipeline:
         run.catch_up()
         return run
 
-    def send(self, *values: Any, timestamp: int | None = None, key: str | None = None) -> None:
+    def send(
+        self,
+        *values: Any,
+        timestamp: int | None = None,
+        key: str | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+    ) -> None:
         """Objects as JSON, bytes as they are."""
         with Producer(bootstrap_servers=self.broker.bootstrap) as producer:
             for value in values:
                 data = value if isinstance(value, bytes) or value is None else json.dumps(value).encode()
-                producer.send(self.topic, data, key=None if key is None else key.encode(), timestamp=timestamp)
+                its_key = None if key is None else key.encode()
+                producer.send(self.topic, data, key=its_key, timestamp=timestamp, headers=headers)
 
     def rows(self, table: str, *columns: str) -> list[Any]:
         frame = read_table(self.spark, self.places.table(table))
@@ -103,4 +111,5 @@ def kept_settings(spark: Any) -> Iterator[None]:  # noqa: F811
 
 
 def headers(record: ConsumerRecord) -> dict[str, str]:
-    return {key: (value or b"").decode() for key, value in record.headers}
+    """Those that say why it is a dead letter."""
+    return {key: (value or b"").decode() for key, value in record.headers if key.startswith(PREFIX)}

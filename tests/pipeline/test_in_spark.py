@@ -43,7 +43,9 @@ def test_bronze_silver_gold_and_a_topic(pipeline: Pipeline) -> None:
     pipeline.define(SHOP)
     pipeline.broker.create_topic(f"{pipeline.topic}-totals", partitions=1)
     pipeline.send({"id": 1, "customer": "a", "amount": 2}, {"id": 2, "amount": 3, "x": 1}, b"junk", key="k")
-    pipeline.send({"id": 3, "customer": "a", "amount": 0}, {"id": 4, "customer": "b", "amount": "x"}, None)
+    own_headers = [("h", None), ("t", b"\xff"), ("h", b"twice")]
+    pipeline.send({"id": 3, "customer": "a", "amount": 0}, timestamp=1_700_000_000_123, key="k3", headers=own_headers)
+    pipeline.send({"id": 4, "customer": "b", "amount": "x"}, None)
     run = pipeline.catch_up()
 
     raw = pipeline.rows("raw", "topic", "partition", "offset", "value")
@@ -56,12 +58,17 @@ def test_bronze_silver_gold_and_a_topic(pipeline: Pipeline) -> None:
     assert orders.failed == {"decodes": 3, "has a customer": 1, "positive": 1}
     assert [found[name].lag for name in ("raw", "orders", "totals", "out")] == [0, 0, 0, 0]
 
-    letters = {one.value: headers(one) for one in pipeline.records(f"{pipeline.topic}-dlq")}
+    dead = pipeline.records(f"{pipeline.topic}-dlq")
+    # Untouched: its key, and its own headers before those that say why.
+    (third,) = (one for one in dead if one.key == b"k3")
+    assert list(third.headers[:3]) == own_headers
+    letters = {one.value: headers(one) for one in dead}
     assert set(letters) == {b"junk", None, b'{"id": 3, "customer": "a", "amount": 0}'} | {
         b'{"id": 4, "customer": "b", "amount": "x"}'
     }
     bad = letters[b'{"id": 3, "customer": "a", "amount": 0}']
     assert bad["ottla.dlq.reason"] == "positive: amount > 0 is not true"
+    assert bad["ottla.dlq.time"] == "1700000000123"
     assert (bad["ottla.dlq.rule"], bad["ottla.dlq.topic"], bad["ottla.dlq.table"]) == (
         "positive",
         pipeline.topic,

@@ -49,7 +49,17 @@ def totals():
 @sink(topic="TOPIC-out", options={"value_as": "avro:AVSC"})
 def out():
     return read_stream("orders").selectExpr("struct(id, amount) AS value")
+
+@sink(topic="TOPIC-gold-avro", options={"value_as": "avro:GOLD"})
+def gold_in_avro():
+    return read_stream("totals").selectExpr("struct(half, amount) AS value")
+
+@sink(topic="TOPIC-gold-protobuf", options={"value_as": "protobuf:PROTO#Total"})
+def gold_in_protobuf():
+    return read_stream("totals").selectExpr("struct(half, amount) AS value")
 """
+GOLD = {**SCHEMA, "name": "Total", "fields": [{"name": "half", "type": "long"}, {"name": "amount", "type": "double"}]}
+PROTO = 'syntax = "proto3";\nmessage Total { int64 half = 1; double amount = 2; }\n'
 
 
 class KafkaTopics:
@@ -74,8 +84,13 @@ def test_a_pipeline_from_kafka_to_kafka(spark: Any, kept_settings: None, kafka: 
     schema = tmp_path / "order.avsc"
     schema.write_text(json.dumps(SCHEMA))
     pipeline = Pipeline(spark, kafka, tmp_path)
-    kafka.create_topic(f"{pipeline.topic}-out")
-    pipeline.define(FILE.replace("AVSC", str(schema)))
+    (tmp_path / "gold.avsc").write_text(json.dumps(GOLD))
+    (tmp_path / "gold.proto").write_text(PROTO)
+    gold = {"avro": f"avro:{tmp_path / 'gold.avsc'}", "protobuf": f"protobuf:{tmp_path / 'gold.proto'}#Total"}
+    for name in ("out", *(f"gold-{one}" for one in gold)):
+        kafka.create_topic(f"{pipeline.topic}-{name}")
+    text = FILE.replace("AVSC", str(schema)).replace("GOLD", str(tmp_path / "gold.avsc"))
+    pipeline.define(text.replace("PROTO", str(tmp_path / "gold.proto")))
     good = [number for number in range(RECORDS) if number % 10]
     halves = [(half, float(sum(number % 10 for number in good if number % 2 == half))) for half in (0, 1)]
 
@@ -87,6 +102,11 @@ def test_a_pipeline_from_kafka_to_kafka(spark: Any, kept_settings: None, kafka: 
         column, errors = decoder(f"avro:{schema}").decode(values)
         assert sorted(one["id"] for one in column.to_pylist()) == good
         assert errors.null_count == len(values)
+        for name, spec in gold.items():
+            sent = pa.array([one.value for one in pipeline.records(f"{pipeline.topic}-gold-{name}")])
+            totals, errors = decoder(spec).decode(sent)
+            assert errors.null_count == len(sent)
+            assert sorted({one["half"]: one["amount"] for one in totals.to_pylist()}.items()) == halves
         assert len(pipeline.records(f"{pipeline.topic}-dlq")) == letters
         assert committed(kafka, "shop.raw", pipeline.topic) == raw
 

@@ -61,7 +61,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--from-beginning", action="store_true", help="the same as --offset start")
     where.add_argument("-c", "-n", "--max-messages", type=count, metavar="N", help="end after this many records")
     where.add_argument("-e", "--exit-at-end", action="store_true", help="end at what is the end now")
-    where.add_argument("--timeout-ms", type=milliseconds, metavar="MS", help="end when nothing comes for so long, and nothing is there")
+    where.add_argument(
+        "--timeout-ms", type=milliseconds, metavar="MS", help="end when nothing comes for so long, and nothing is there"
+    )
     where.add_argument(
         "--give-up-ms",
         type=milliseconds,

@@ -16,17 +16,19 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Self, TypeVar
 
 from ottla.client.admin.admin import Admin
-from ottla.client.admin.results import TopicDescription
+from ottla.client.admin.results import ElectionKind, TopicDescription
 from ottla.client.arguments import a_kind_of, checked_integer, checked_items, checked_text
 from ottla.client.errors import BadArgument, KafkaError, UnknownTopicOrPartition
 from ottla.local_cluster.free_ports import free_port
 from ottla.local_cluster.layout import BROKERS_MAX, BrokerPlan, Wishes, listener
 from ottla.local_cluster.member import Member, StartFailed
 from ottla.local_cluster.supervisor import LocalCluster
+from ottla.model import TopicPartition
 from ottla.testing.links import Links
 from ottla.testing.own_loop import OwnLoop
 
@@ -170,6 +172,24 @@ class Cluster:
         self.kill(leader)
         return leader
 
+    def move_leader(self, topic: str, partition: int = 0) -> int:
+        """The next of its replicas leads it, though nobody has died. Returns who led it before."""
+        self.until_in_sync(topic)
+        before, tp = self.until_led(topic, partition), TopicPartition(topic, partition)
+        replicas = self._described(topic, None).partitions[partition].replicas
+        at = replicas.index(before) + 1
+        order = [*replicas[at:], *replicas[:at]]
+        self._ask(lambda admin: admin.alter_partition_reassignments({tp: order}))
+        self.until(lambda: not self._ask(lambda admin: admin.list_partition_reassignments()))
+
+        def is_led_elsewhere() -> bool:
+            with suppress(KafkaError):  # it leads already, or its broker's session was over for a moment
+                self._ask(lambda admin: admin.elect_leaders(ElectionKind.PREFERRED, [tp]))
+            return self.leader(topic, partition) not in (-1, before)
+
+        self.until(is_led_elsewhere)
+        return before
+
     def kill_tree(self) -> None:
         assert self._cluster is not None
         assert self._cluster.tree is not None, "the tree is not this cluster's"
@@ -241,13 +261,8 @@ class Cluster:
 
     def controller(self) -> int:
         """-1 while there is none."""
-
-        async def work() -> int:
-            async with Admin(bootstrap_servers=self.bootstrap) as admin:
-                found = (await admin.describe_cluster()).controller_id
-                return -1 if found is None else found
-
-        return self._run(work())
+        found = self._ask(lambda admin: admin.describe_cluster()).controller_id
+        return -1 if found is None else found
 
     def isrs(self, topic: str) -> list[tuple[int, ...]]:
         """The in-sync replicas of each partition."""
@@ -394,6 +409,13 @@ class Cluster:
             call(self._links)
 
         self._run(work())
+
+    def _ask(self, question: Callable[[Admin], Awaitable[T]]) -> T:
+        async def work() -> T:
+            async with Admin(bootstrap_servers=self.bootstrap) as admin:
+                return await question(admin)
+
+        return self._run(work())
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.submit(lambda: work).result(SECONDS_MAX + 60)

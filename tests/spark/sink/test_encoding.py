@@ -10,9 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
+from tests.formats.registry_server import registry_server
 from tests.spark.sink.conftest import Read
 
 from ottla.formats import decoder
+from ottla.formats.registry import _opened
 from ottla.spark.options import OptionError
 from ottla.spark.sink import batch_writer
 from ottla.spark.sink.errors import BadSinkColumns
@@ -74,6 +76,23 @@ def test_a_registry_has_the_schema_before_a_row_is_written(
     raw = pa.array([one.value for one in read(topic)], pa.binary())
     column, _ = decoder("avro:registry", schema_registry_url=folder, topic=topic).decode(raw)
     assert column.to_pylist() == ROWS
+
+
+def test_a_registry_that_is_away_ends_the_planning_and_no_task(
+    ottla_broker: InProcessBroker, topic: str, read: Read
+) -> None:
+    options = {"kafka.bootstrap.servers": ottla_broker.bootstrap, "topic": topic, "value_as": "avro:registry"}
+    with registry_server() as registry:
+        registry.add(f"{topic}-value", json.dumps(AVRO))
+        options["schema.registry.url"] = registry.url
+        planned = pickle.dumps(batch_writer(SCHEMA, False, options))
+    _opened.cache_clear()  # another process knows nothing of what was asked before
+    with pytest.raises(OptionError, match=r"the schema registry is not reached: .* Connection refused"):
+        batch_writer(SCHEMA, False, options)
+    # A task has the schema with it.
+    rows = pa.record_batch({"value": pa.array(ROWS, pa.struct([("id", pa.int64()), ("note", pa.string())]))})
+    pickle.loads(planned).write(iter([rows]))
+    assert len(read(topic)) == len(ROWS)
 
 
 def test_a_value_that_the_schema_does_not_have_is_named_with_its_row(

@@ -32,13 +32,15 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.mark.timeout(300)
-def test_leaders_are_killed_while_a_task_writes(cluster: Cluster) -> None:
+def test_leaders_are_killed_and_moved_while_a_task_writes(cluster: Cluster) -> None:
     bootstrap = cluster.bootstrap
 
     def batches() -> Iterator[Any]:
         for number in range(BATCHES):
             if number in {2, 7}:
                 cluster.kill_leader(TOPIC)  # it comes back by itself
+            elif number in {4, 9}:
+                cluster.move_leader(TOPIC)
             yield pa.record_batch({"value": [b"%d" % n for n in range(number * ROWS, (number + 1) * ROWS)]})
 
     options = {"kafka.bootstrap.servers": bootstrap, "topic": TOPIC, "kafka.batch.size": "2000"}

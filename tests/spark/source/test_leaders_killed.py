@@ -1,8 +1,8 @@
-"""A topic of three brokers is read while its leaders are killed: every row once, in order."""
+"""A topic of three brokers is read while its leaders are killed, or others lead: every row once, in order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -15,6 +15,7 @@ from ottla.spark.source.settings import source_settings
 from ottla.spark.source.tasks import read_split
 from ottla.testing import Cluster
 
+Leave = Callable[[Cluster, str, int], int]
 TOPIC = "rows"
 ROWS = 3000
 
@@ -28,7 +29,8 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.mark.timeout(300)
-def test_every_row_once_while_leaders_are_killed(cluster: Cluster) -> None:
+@pytest.mark.parametrize("leave", [Cluster.kill_leader, Cluster.move_leader])
+def test_every_row_once_while_others_come_to_lead(cluster: Cluster, leave: Leave) -> None:
     with Producer(bootstrap_servers=cluster.bootstrap, batch_size=500) as producer:
         for number in range(ROWS):
             producer.send(TOPIC, b"%d" % number, partition=number % 3)
@@ -39,7 +41,7 @@ def test_every_row_once_while_leaders_are_killed(cluster: Cluster) -> None:
         for batch in read_split(settings, split):
             if not numbers:
                 assert batch.num_rows < 100, "most is still to come"
-                cluster.kill_leader(TOPIC, split.tp.partition)  # it comes back by itself
+                leave(cluster, TOPIC, split.tp.partition)  # who was killed comes back by itself
             numbers += [int(value) for value in batch.column(0).to_pylist()]
         assert split.tp == TopicPartition(TOPIC, split.tp.partition)
         assert numbers == list(range(split.tp.partition, ROWS, 3))

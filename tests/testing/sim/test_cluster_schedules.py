@@ -62,7 +62,7 @@ def test_no_pause_of_who_changes_topics_outlasts_the_load(monkeypatch: pytest.Mo
     assert outcome.events["topics made"] > 0
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     "part", [pytest.param(each, marks=pytest.mark.xdist_group(f"schedules-{each}")) for each in range(PARTS)]
 )
