@@ -24,7 +24,7 @@ from tools.server_process import HOST, ServerFailed, ServerProcess, free_port
 JVM_FLAGS = ("-Xmx128m",)
 #: Short, so that sessions of a second can be asked for and end in time.
 TICK_MS = 200
-START_SECONDS_MAX = 90.0
+START_SECONDS_MAX = 180.0
 
 
 def four_letters(port: int, word: str, seconds: float = 2.0) -> str:
@@ -142,7 +142,7 @@ class ZooKeeperEnsemble:
         self.stop()
 
 
-def shell(address: str, *commands: str, seconds: float = 60.0) -> str:
+def shell(address: str, *commands: str, seconds: float = 180.0) -> str:
     """What ZooKeeper's own command line client prints for these commands, one after the other."""
     words = ("org.apache.zookeeper.ZooKeeperMain", "-server", address)
     client = java_command(classpath(jars(BROKER_39)), *words, flags=JVM_FLAGS)

@@ -37,7 +37,7 @@ def test_topics_are_counted_and_forgotten_with_their_deletion() -> None:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         for _ in range(5):
             producer.produce("orders", b"x" * 100, partition=1)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         seen = numbers(broker.metrics())
         assert seen["kafka_server_replicamanager_partitioncount"] == 3
         assert seen["kafka_server_replicamanager_leadercount"] == 3

@@ -146,7 +146,8 @@ def test_a_log_that_cannot_be_cleaned_is_named_and_does_not_hold_up_others(
 
 def test_a_worker_process_that_is_killed_in_the_middle_of_a_pass(tmp_path: Path) -> None:
     """Nothing is lost of the log; it is named as set aside, and the next pass is made by another process."""
-    slowly = {"log.cleaner.io.max.bytes.per.second": "20000", "log.cleaner.io.buffer.size": "4096"}
+    # Two seconds are left of the pass when its first file is seen: a busy machine may take one of them to kill it.
+    slowly = {"log.cleaner.io.max.bytes.per.second": "10000", "log.cleaner.io.buffer.size": "4096"}
     folder, tp = tmp_path / "logs" / "t-0", TopicPartition("t", 0)
     with Compacted(str(tmp_path), **BACKOFF, **slowly) as broker:
         broker.create_topic("t", **{**COMPACTED, "internal_segment_bytes": "20000"})
@@ -344,7 +345,7 @@ def test_a_deleted_topic_is_forgotten(tmp_path: Path) -> None:
         async def delete() -> None:
             services = broker.broker.services
             assert services is not None
-            await services.controller.delete_topics([TopicRef("gone")], timeout_ms=5000)
+            await services.controller.delete_topics([TopicRef("gone")], timeout_ms=60_000)
 
         broker.run(delete())
         broker.fill("stays")

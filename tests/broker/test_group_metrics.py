@@ -59,7 +59,7 @@ def test_offsets_lag_and_groups() -> None:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         for number in range(5):
             producer.produce("orders", b"%d" % number, partition=1)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         consume(broker.bootstrap, "readers", 2, lambda: while_there.update(numbers(broker.metrics())))
         consume(broker.bootstrap, "moderns", 5, lambda: None, **{"group.protocol": "consumer"})
         seen = numbers(broker.metrics())
@@ -81,7 +81,7 @@ def test_offsets_lag_and_groups() -> None:
         assert seen[f"{COORDINATOR}group_completed_rebalance_count"] >= 1
         assert seen[f"{COORDINATOR}offset_commit_count"] == 7
         producer.produce("orders", b"more", partition=1)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         assert numbers(broker.metrics())[by_offset("kafka_consumergroup_lag", "moderns", "orders", 1)] == 1
         broker.delete_topic("orders")
         seen = numbers(broker.metrics())

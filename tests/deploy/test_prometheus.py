@@ -124,7 +124,7 @@ class Prometheus(ServerProcess):
     def asked(self, path: str, **parameters: str) -> Any:
         url = f"http://{self.bootstrap}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:
-            with urllib.request.urlopen(url, timeout=30) as answer:
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as refused:
             raise AssertionError(f"{parameters}: {refused.read().decode()}") from refused
@@ -144,7 +144,7 @@ def busy(bootstrap: str) -> Iterator[None]:
         while not over.wait(0.01):
             for _ in range(20):
                 producer.produce("orders", b"x" * 100)
-            producer.flush(30)
+            producer.flush(60)
 
     def read() -> None:
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers", "auto.offset.reset": "earliest"})

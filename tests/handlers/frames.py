@@ -26,7 +26,9 @@ def batch(*values: bytes, timestamp: int = 1_700_000_000_000, **options: Any) ->
 
 def produce_request(records: bytes | None, topic: str = "t", partition: int = 0, acks: int = -1) -> ProduceRequest:
     data = PartitionProduceData(index=partition, records=records)
-    return ProduceRequest(acks=acks, timeout_ms=5000, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
+    return ProduceRequest(
+        acks=acks, timeout_ms=60_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+    )
 
 
 def produce(peer: Peer, records: bytes | None, version: int = 8, **options: Any) -> Any:

@@ -47,6 +47,8 @@ PROPERTIES = {
     "transaction.state.log.num.partitions": "3",
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "3",
+    # What one test leaves open is not ended in the middle of another one, however long all of them take.
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "3600000",
 }
 NONE, CONCURRENT = ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -31,7 +31,7 @@ def fill(bootstrap: str, topic: str, count: int = 10) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(count):
         producer.produce(topic, str(number), partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def first_offset(bootstrap: str, topic: str) -> int:

@@ -21,7 +21,9 @@ from ottla.client.admin.results import ConfigResource
 from ottla.client.errors import BadArgument, TopicAlreadyExists, UnknownTopicOrPartition
 from ottla.client.sync import Admin
 from ottla.config import ConfigError
+from ottla.local_cluster.free_ports import free_port
 from ottla.storage.directories.errors import DirectoryError
+from ottla.testing import addresses
 
 
 def broker_threads() -> set[threading.Thread]:
@@ -153,6 +155,18 @@ def test_a_fault_at_start_is_raised_and_nothing_is_left(tmp_path: Path) -> None:
     (tmp_path / "data" / "meta.properties").write_text("version=one\n")
     with pytest.raises(DirectoryError), testing.broker(data=tmp_path):
         pass
+
+
+def test_a_port_that_somebody_took_since_it_was_chosen_is_chosen_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    with testing.broker() as first:
+        taken = [first.port, first.port]
+        monkeypatch.setattr(addresses, "free_port", lambda host: taken.pop() if taken else free_port(host))
+        with testing.broker() as second:
+            assert not taken
+            assert second.port != first.port
+            before = second.port
+            second.restart()
+            assert second.port == before
 
 
 def test_metrics_are_served_where_a_port_is_named() -> None:

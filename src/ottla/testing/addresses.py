@@ -85,6 +85,12 @@ class Addresses:
         self.listening_on = list(listening_on)
 
     @property
+    def are_chosen_anew(self) -> bool:
+        """Whether another start would ask for other ports: those of a broker that has run stay the same."""
+        given = self._given.get("listeners", ",".join(self._own))
+        return not self._ports and any(listener.rstrip().endswith(":0") for listener in given.split(","))
+
+    @property
     def bootstrap(self) -> str:
         assert self.listening_on, "the broker was not started yet"
         host = self.listening_on[0].rpartition(":")[0]

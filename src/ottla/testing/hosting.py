@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 from ottla.app import running
-from ottla.broker.broker import Broker
+from ottla.broker.broker import Broker, PortTaken
 from ottla.client.arguments import INT32_MAX, check_values, checked_integer, checked_text, checked_topic
 from ottla.client.errors import error_of
 from ottla.config import Config, up_defaults
@@ -31,6 +31,8 @@ from ottla.testing.capture import CAPTURE, speaker
 from ottla.testing.injecting import TransactionFault, inject
 from ottla.testing.shifting import Shift, ShiftedClock, advance
 
+#: Free ports that are chosen, one after the other, where somebody else was quicker.
+_PORTS_TRIED: Final = 5
 #: Turns of the loop for what has become due: a timer, what it sets off, and what that sets off.
 _TURNS: Final = 10
 
@@ -88,6 +90,18 @@ class HostedBroker:
     async def start(self) -> None:
         """Serves when it returns; raises what keeps a broker from starting (`StartFault`, `ConfigError`, ...)."""
         assert self._life is None, "the broker runs already"
+        for _ in range(_PORTS_TRIED - 1):
+            try:
+                await self._start()
+            except PortTaken:
+                # Between a free port's choice and the broker that listens on it others may choose the same one.
+                if not self._addresses.are_chosen_anew:
+                    raise
+            else:
+                return
+        await self._start()
+
+    async def _start(self) -> None:
         if self._given_data is None and self._temporary is None:
             self._temporary = tempfile.mkdtemp(prefix="ottla-")
         async with AsyncExitStack() as life:

@@ -20,7 +20,7 @@ MANY = 2 * PLAIN_PARTS_MAX + 7
 def long_request(acks: int = -1, topic: str = "t", copies: int = MANY) -> ProduceRequest:
     """Many times two partitions that there are, and one that there is not."""
     data = [PartitionProduceData(index=n % 3, records=batch(b"%d" % n)) for n in range(copies)]
-    return ProduceRequest(acks=acks, timeout_ms=5000, topic_data=[TopicProduceData(name=topic, partition_data=data)])
+    return ProduceRequest(acks=acks, timeout_ms=60_000, topic_data=[TopicProduceData(name=topic, partition_data=data)])
 
 
 @pytest.mark.parametrize("version", [3, 8, 9, 12])
@@ -100,7 +100,7 @@ def test_what_is_sent_behind_it_does_not_overwrite_it(make_broker: type[BrokerTh
     first = produce_request(batch(b"x" * (5 << 20)))
     value = b"." * 10
     data = [PartitionProduceData(index=n % 3, records=batch(b"%6d" % n + value)) for n in range(50_000)]
-    request = ProduceRequest(acks=1, timeout_ms=5000, topic_data=[TopicProduceData(name="t", partition_data=data)])
+    request = ProduceRequest(acks=1, timeout_ms=60_000, topic_data=[TopicProduceData(name="t", partition_data=data)])
     question = ApiVersionsRequest(client_software_name="c" * 30_000, client_software_version="1")
     with make_broker() as broker, broker.connect() as peer:
         broker.create_topic("t", 3)

@@ -26,7 +26,9 @@ def transactional_broker(folder: Any, **properties: str) -> BrokerThread:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerThread]:
-    with transactional_broker(tmp_path_factory.mktemp("broker")) as broker:
+    # What one test leaves open is not ended in the middle of another one, however long all of them take.
+    rarely = {"transaction_abort_timed_out_transaction_cleanup_interval_ms": "3600000"}
+    with transactional_broker(tmp_path_factory.mktemp("broker"), **rarely) as broker:
         yield broker
 
 
