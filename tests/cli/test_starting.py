@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 from tools.server_process import answers_metadata, free_port
 
+from ottla.client.admin.results import ConfigResource
+from ottla.client.sync import Admin
 from ottla.testing import broker as broker_in_process
 from tests.cli.conftest import environment, run_process
 from tests.searches import some
@@ -428,6 +430,9 @@ CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 
 def test_a_fresh_broker_is_number_one_of_the_cluster_that_the_environment_names(tmp_path: Path) -> None:
     with started("up", "--port", "0", "--data", str(tmp_path), CLUSTER_ID=CLUSTER) as up:
+        with Admin(bootstrap_servers=f"127.0.0.1:{up.port}") as admin:
+            this, name = ConfigResource.broker(1), "group.initial.rebalance.delay.ms"
+            assert admin.describe_configs([this], names=[name])[this][name].value == "0", "as in Kafka's images"
         assert f"broker started id=1 cluster={CLUSTER} " in up.stop()[2]
     with started("up", "--port", "0", "--data", str(tmp_path), CLUSTER_ID="MkU3OEVBNTcwNTJENDM2Qk") as up:
         err = up.stop()[2]

@@ -11,15 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.broker.test_broker_metrics import numbers
 from tests.handlers.frames import batch, fetch, fetch_request, produce, produce_request, values
 from tests.handlers.groups import commit, find
 from tests.server.conftest import BrokerThread
+from tests.server.test_connections import until
 
 from ottla import __version__
 from ottla.app import assemble
 from ottla.config import Config
 from ottla.controller.interface import TopicRef
+from ottla.handlers.produce.handler import ProduceHandler
 from ottla.model import ErrorCode, TopicPartition
 from ottla.native import compiled_run
 from ottla.ports.real import real_ports
@@ -317,3 +320,25 @@ def test_producers_are_counted_in_each_partition(tmp_path: Path) -> None:
             raw = batch(b"a", producer_id=producer, producer_epoch=0, base_sequence=0)
             assert produce(peer, raw, topic="orders", partition=partition).error_code == ErrorCode.NONE
         assert broker.scrape()[count] == 3
+
+
+def test_the_requests_of_a_round_are_counted_together(running: BrokerThread, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long they took costs a round something, and none of its requests."""
+    rounds: list[int] = []
+    count = ProduceHandler._count
+
+    def noted(handler: ProduceHandler, requests: int, more_partitions: int) -> None:
+        rounds.append(requests)
+        count(handler, requests, more_partitions)
+
+    with running.connect() as peer:
+        assert produce(peer, batch(b"before")).error_code == ErrorCode.NONE
+        times = running.look(lambda broker: broker.services.metrics.times_of("Produce"))
+        before = times.requests
+        monkeypatch.setattr(ProduceHandler, "_count", noted)
+        peer.send(b"".join(peer.frame(produce_request(batch(b"x")), 8) for _ in range(50)))
+        for _ in range(50):
+            peer.receive()
+        until(lambda: times.requests == before + 50)  # what has waited for the disk is counted behind its answer
+    assert sum(rounds) == 50
+    assert len(rounds) <= 5, "they come in one piece, and so in one round or a few"

@@ -35,7 +35,7 @@ def checked_topic(topic: Any, what: str = "topic") -> str:
     if not topic:
         raise BadArgument(f"{what} must not be empty")
     if len(topic) > _NAME_BYTES_MAX:
-        raise BadArgument(f"{what} is a name of {len(topic)} characters")
+        raise BadArgument(f"{what} is a name of {len(topic)} characters: a topic's has 249 at most")
     _check_text(topic, f"{what} {topic[:_NAME_SHOWN_MAX]!a}")
     return topic
 

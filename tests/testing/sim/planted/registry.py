@@ -109,7 +109,7 @@ PLANTED: Final = (
         1,
     ),
     Planted(transactions.decided_ends_forgotten_by_a_load, "transactions", _one("EveryTransactionEnds"), 2),
-    Planted(transactions.time_never_over, "transactions", _one("EveryTransactionEnds"), 16),
+    Planted(transactions.time_never_over, "transactions", _one("EveryTransactionEnds"), 17),
     Planted(
         transactions.markers_become_aborts_when_sent_again,
         "transactions",
@@ -133,7 +133,7 @@ PLANTED: Final = (
     Planted(transactions.pending_offsets_seen_early, "transactions", _one("PendingOffsetsWait"), 1),
     Planted(transactions.offsets_of_fenced_producers_taken, "transactions", _one("FencedCommitNoOffsets"), 1),
     Planted(transactions.committed_offsets_forgotten, "transactions", frozenset({"AllOrNothing", "NothingTwice"}), 3),
-    Planted(transactions.markers_sent_once, "transactions", _one("EveryTransactionEnds"), 7),
+    Planted(transactions.markers_sent_once, "transactions", _one("EveryTransactionEnds"), 12),
     Planted(
         transactions.earlier_partitions_forgotten,
         "transactions",

@@ -125,7 +125,7 @@ class Commits:
     def later(self, offsets: Offsets, then: OnCommitted | None = None) -> None:
         """Commits once, in the background; `then` hears what became of it."""
         if len(self._pending) >= PENDING_MAX:
-            raise TooManyCommits(f"{PENDING_MAX} commits are unanswered: no more are taken")
+            raise TooManyCommits(f"{PENDING_MAX} commits are unanswered: wait for some of them first")
         task = asyncio.get_running_loop().create_task(self._once(dict(offsets), self._membership.generation, then))
         self._pending.add(task)
         task.add_done_callback(self._pending.discard)
