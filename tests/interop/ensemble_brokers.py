@@ -203,6 +203,10 @@ class Load:
         wanted = self._next
         until(lambda: bool(self.acknowledged) and max(self.acknowledged[-100:]) > wanted, "records are acknowledged")
 
+    def stands_still(self, seconds: float) -> None:
+        """Nothing is acknowledged for so long, though there is always something to acknowledge."""
+        until(lambda: time.monotonic() - self._last > seconds, "nothing is acknowledged")
+
     def check(self, bootstrap: str) -> None:
         """Each is there once and in order."""
         assert not self.failed, self.failed[:3]

@@ -52,6 +52,7 @@ def test_nothing_is_lost_whatever_the_ensemble_does(ensemble: ZooKeeperEnsemble,
             load.goes_on()
             victim = next(number for number in cluster.brokers if number != cluster.controller())
             cluster.brokers[victim].kill()
+            load.stands_still(2)
             for server in lost:
                 server.launch()
             load.goes_on()

@@ -13,7 +13,7 @@ from tests.testing.sim.planted.registry import PLANTED, Planted, found_by
 #: Every change of the broker changes what a seed does: one of so many behind the kept one finds it then.
 SEEDS_BEHIND = 12
 #: Bugs that every run looks for though another one breaks the same invariant: each is a step of the protocol that is
-#: easily left out. Some 15 s of CPU together.
+#: easily left out. Some 25 s of CPU together.
 NAMED = frozenset(
     {
         control.bounce_unseen,

@@ -50,8 +50,8 @@ HISTORY: Final = _one("HistoryFault")
 
 PLANTED: Final = (
     Planted(replication.truncated_to_the_watermark, "short terms", LACKING, 1),
-    Planted(replication.never_truncated, "short terms", HISTORY, 2),
-    Planted(replication.vouched_before_the_flush, "power", LACKING | {"LogMatching"}, 16),
+    Planted(replication.never_truncated, "short terms", HISTORY, 4),
+    Planted(replication.vouched_before_the_flush, "power", LACKING | {"LogMatching"}, 21),
     Planted(replication.shrunk_before_the_answer, "links", frozenset({"MaximalIsr", "WeakIsr"}), 2),
     Planted(replication.joiner_counted_late, "processes", _one("MaximalIsr"), 1),
     Planted(replication.counts_itself_alone, "processes", LACKING, 1),
@@ -98,7 +98,7 @@ PLANTED: Final = (
     Planted(control.anybody_may_join, "rejoins", LACKING | HISTORY, 2),
     Planted(control.old_registration_may_join, "rejoins", LACKING, 2),
     Planted(control.unfenced_controller, "deposed", _one("FencedChangesNothing"), 10),
-    Planted(control.stale_controller_obeyed, "deposed", HISTORY | LACKING | _one("MaximalIsr"), 31),
+    Planted(control.stale_controller_obeyed, "deposed", HISTORY | LACKING | _one("MaximalIsr"), 32),
     Planted(control.partition_epoch_ignored, "late answers", _one("MaximalIsr"), 3),
     Planted(control.strangers_taken_for_ours, "recreated", HISTORY | LACKING | _one("OneLeaderPerEpoch"), 4),
     Planted(transactions.commit_answered_before_it_is_decided, "transactions", _one("CommitIsDecided"), 1),
