@@ -51,3 +51,20 @@ def test_a_consumer_that_is_cancelled_ends() -> None:
         assert events._consumer.done()
 
     loop.run_until_complete(work())
+
+
+def test_a_turn_that_waits_for_a_tree_that_is_away_does_not_hold_up_a_stop() -> None:
+    """Nobody learns that the session is over before a server of it answers."""
+    loop = memory_ports(seed=1, shuffle=False).loop
+
+    async def work() -> None:
+        events = EventQueue(lambda: 0)
+        events.start()
+        asked = asyncio.ensure_future(events.run(asyncio.Event().wait))
+        await asyncio.sleep(1)
+        async with asyncio.timeout(60):
+            await events.stop()
+        with pytest.raises(Refusal):
+            await asked
+
+    loop.run_until_complete(work())

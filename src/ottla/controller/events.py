@@ -13,6 +13,9 @@ from ottla.steps import is_stray
 
 #: Requests that wait for their turn. An admin client sends a handful; a flood is answered that it may try again later.
 EVENTS_MAX: Final = 1_000
+#: For the turn that a stop finds under way. One that takes longer waits for a tree that is away: its session is not
+#: known to be over before that answers, and without this the broker never stopped.
+LAST_TURN_S_MAX: Final = 10.0
 
 T = TypeVar("T")
 
@@ -45,7 +48,7 @@ class EventQueue:
         self._consumer = asyncio.get_running_loop().create_task(self._consume())
 
     async def stop(self) -> None:
-        """Lets the event that is running finish, and turns the waiting ones away."""
+        """Lets the event that is running finish, if it does, and turns the waiting ones away."""
         consumer, self._consumer = self._consumer, None
         if consumer is None:
             return
@@ -53,7 +56,7 @@ class EventQueue:
             event.answer.set_exception(_stopping())
         self._events.clear()
         if self._running is not None:
-            await asyncio.wait([self._running.answer])
+            await asyncio.wait([self._running.answer], timeout=LAST_TURN_S_MAX)
         consumer.cancel()
         await asyncio.wait([consumer])
 
