@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 from tests.testing.sim.one_broker import OneBroker
 
+from ottla.logs import logger
 from ottla.model import ErrorCode
 from ottla.testing.sim import BrokerFault
 from ottla.testing.sim.wire import Unreachable
@@ -103,6 +105,23 @@ def test_a_broker_that_is_killed_while_it_stands_still_starts_again() -> None:
         one.broker.kill()
         await one.broker.started()
         await one.must_produce()
+
+    with OneBroker() as one:
+        one.run(scenario(one))
+
+
+def test_what_another_thread_logs_meanwhile_is_none_of_the_trace() -> None:
+    """A broker of another test may still run in this process: the same seed would give two traces."""
+
+    async def scenario(one: OneBroker) -> None:
+        await one.broker.started()
+        lines = len(one.simulation.trace.lines)
+        other = threading.Thread(target=logger("server").warning, args=("not of this world",))
+        other.start()
+        other.join()
+        assert len(one.simulation.trace.lines) == lines
+        logger("server").warning("of this world")
+        assert len(one.simulation.trace.lines) == lines + 1
 
     with OneBroker() as one:
         one.run(scenario(one))

@@ -6,6 +6,7 @@ A broker is assembled by `ottla.app` and runs as it is (`machines.py` has what a
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine, Mapping
 from random import Random
 from typing import Any, Final, Self, TypeVar
@@ -61,6 +62,7 @@ class Simulation:
 
     def __enter__(self) -> Self:
         clock = self.world.machine("observer").clock
+        self._thread = threading.get_ident()
         self._logs_before = logs.configure(sink=self._log_line, clock=lambda: clock.wall_ms() / 1000)
         return self
 
@@ -106,6 +108,8 @@ class Simulation:
             watcher(self.loop.ran)
 
     def _log_line(self, line: str) -> None:
+        if threading.get_ident() != self._thread:
+            return  # of a broker that is none of this world's, and runs beside it
         process = PROCESS.get()
         self.trace.log_line(line, None if process is None else process.name)
 
