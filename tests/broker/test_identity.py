@@ -112,12 +112,12 @@ def test_another_id_over_the_trees_topics_is_warned_of(used: Path, log_lines: li
     log_lines.clear()
     with BrokerThread(str(used), **{"broker.id": "7"}):
         pass
-    said = "no partition of any topic in the tree lies on this broker id=7 brokers=1001"
-    assert [said in line for line in log_lines].count(True) == 1, log_lines
+    said = "no partition of any topic in the tree lies on this broker"
+    assert sum(f"{said} id=7 brokers=1001" in line for line in log_lines) == 1, log_lines
     log_lines.clear()
     with BrokerThread(str(used / "new"), **{"broker.id": "7"}) as running:
         running.create_topic("t")
-    assert not [line for line in log_lines if "WARN" in line]
+    assert not [line for line in log_lines if said in line]
 
 
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"

@@ -191,12 +191,15 @@ def test_admin(bootstrap: str, new_name: str) -> None:
 
 
 def test_no_thread_is_left_behind(bootstrap: str, topic: str) -> None:
-    before = {thread.name for thread in threading.enumerate()}
+    def running() -> set[str]:
+        return {thread.name for thread in threading.enumerate() if thread.name.startswith("ottla-")}
+
+    before = running()
     with Producer(bootstrap_servers=bootstrap) as producer, Consumer(bootstrap_servers=bootstrap) as consumer:
         producer.send(topic, b"x")
         consumer.assign([TopicPartition(topic, 0)])
-        assert "ottla-producer" in {thread.name for thread in threading.enumerate()}
-    assert {thread.name for thread in threading.enumerate()} == before
+        assert "ottla-producer" in running()
+    assert running() == before
 
 
 def test_an_interrupt_while_a_record_is_handed_over_stops_no_later_one(

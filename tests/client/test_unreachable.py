@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
@@ -27,12 +28,15 @@ IMPATIENT = {
 
 
 class Lines(list[str]):
-    """What was logged; a test can wait for a line."""
+    """What this thread has logged (brokers of other tests have theirs); a test can wait for a line."""
 
     def __init__(self) -> None:
         self._news = asyncio.Event()
+        self._thread = threading.get_ident()
 
     def take(self, line: str) -> None:
+        if threading.get_ident() != self._thread:
+            return
         self.append(line)
         self._news.set()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -13,7 +13,6 @@ from tests.coordination.zookeeper.sessions import RemoteProvider
 from tests.coordination.zookeeper.small_server import SmallConnection, SmallEnsemble
 from tests.searches import seeds
 
-from ottla import logs
 from ottla.coordination.errors import (
     BadVersion,
     ConnectionLoss,
@@ -83,15 +82,6 @@ class Simulation:
             return True
 
         self.ensemble.hook = hook
-
-
-@pytest.fixture
-def lines() -> Iterator[list[str]]:
-    """The log's lines."""
-    written: list[str] = []
-    before = logs.configure(sink=written.append)
-    yield written
-    logs.restore(before)
 
 
 # Connections that are lost.
@@ -590,7 +580,7 @@ def test_a_silent_server_is_left_early_enough_to_keep_the_session() -> None:
     Simulation().run(work)
 
 
-def test_a_server_that_accepts_and_says_nothing_is_passed_over(lines: list[str]) -> None:
+def test_a_server_that_accepts_and_says_nothing_is_passed_over(own_log_lines: list[str]) -> None:
     async def work(sim: Simulation) -> None:
         silent = sim.ensemble.servers[0]
 
@@ -605,7 +595,7 @@ def test_a_server_that_accepts_and_says_nothing_is_passed_over(lines: list[str])
         silent.start(silent.kill())
         trees = [await sim.session() for _ in range(6)]
         assert {sim.connection_of(tree).server.name for tree in trees} == {"zk2", "zk3"}
-        assert any("zk1:2181" in line and "no answer within" in line for line in lines)
+        assert any("zk1:2181" in line and "no answer within" in line for line in own_log_lines)
 
     Simulation().run(work)
 
@@ -629,7 +619,7 @@ def test_a_server_that_is_behind_is_passed_over() -> None:
 # The beginning and the end.
 
 
-def test_where_no_server_is_the_start_fails_in_time_and_says_each_once(lines: list[str]) -> None:
+def test_where_no_server_is_the_start_fails_in_time_and_says_each_once(own_log_lines: list[str]) -> None:
     async def work(sim: Simulation) -> None:
         for server in sim.ensemble.servers:
             server.kill()
@@ -637,12 +627,12 @@ def test_where_no_server_is_the_start_fails_in_time_and_says_each_once(lines: li
         began = loop.time()
         await fails(sim.session(**{"zookeeper.connection.timeout.ms": "5000"}), ServersUnreachable)
         assert loop.time() - began == pytest.approx(5)
-        assert sorted(line.split("server=")[1].split(":")[0] for line in lines) == ["zk1", "zk2", "zk3"]
+        assert sorted(line.split("server=")[1].split(":")[0] for line in own_log_lines) == ["zk1", "zk2", "zk3"]
 
     Simulation().run(work)
 
 
-def test_an_ensemble_that_is_away_is_said_once_and_found_again(lines: list[str]) -> None:
+def test_an_ensemble_that_is_away_is_said_once_and_found_again(own_log_lines: list[str]) -> None:
     async def work(sim: Simulation) -> None:
         tree = await sim.session()
         waiting = [server.kill() for server in sim.ensemble.servers]
@@ -652,10 +642,10 @@ def test_an_ensemble_that_is_away_is_said_once_and_found_again(lines: list[str])
         await asyncio.sleep(60)
         assert not reading.done()
         assert not writing.done()
-        told = len(lines)
-        assert sum("cannot be connected to" in line for line in lines) == 3
+        told = len(own_log_lines)
+        assert sum("cannot be connected to" in line for line in own_log_lines) == 3
         await asyncio.sleep(60)
-        assert len(lines) == told
+        assert len(own_log_lines) == told
         for server, ports in zip(sim.ensemble.servers, waiting, strict=True):
             server.start(ports)
         async with asyncio.timeout(1):
@@ -748,7 +738,7 @@ def test_closing_is_said_again_to_the_next_server() -> None:
     Simulation().run(work)
 
 
-def test_closing_does_not_wait_for_an_ensemble_that_is_away(lines: list[str]) -> None:
+def test_closing_does_not_wait_for_an_ensemble_that_is_away(own_log_lines: list[str]) -> None:
     async def work(sim: Simulation) -> None:
         tree = await sim.session()
         for server in sim.ensemble.servers:
@@ -756,7 +746,7 @@ def test_closing_does_not_wait_for_an_ensemble_that_is_away(lines: list[str]) ->
         began = asyncio.get_running_loop().time()
         await tree.close()
         assert asyncio.get_running_loop().time() - began <= session_module.CLOSE_MS_MAX / 1000
-        assert "ends by its time-out" in lines[-1]
+        assert "ends by its time-out" in own_log_lines[-1]
         await fails(tree.get("/"), SessionClosed)
 
     Simulation().run(work)
