@@ -6,7 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
-from ottla.client.errors import KafkaError, NotLeaderOrFollower, UnknownTopicOrPartition, error_of, settled
+from ottla.client.errors import (
+    KafkaError,
+    NotLeaderOrFollower,
+    UnknownBroker,
+    UnknownTopicOrPartition,
+    error_of,
+    settled,
+)
 from ottla.client.wire.cluster import Cluster
 from ottla.model import ErrorCode, TopicPartition
 
@@ -53,6 +60,9 @@ async def ask_leaders(
     async def _one(leader: int, group: Sequence[TopicPartition], errors: dict[TopicPartition, KafkaError]) -> None:
         try:
             await ask(leader, group, results, errors)
+        except UnknownBroker as error:  # it has left the cluster meanwhile: somebody else leads, or will
+            for tp in group:
+                errors[tp] = NotLeaderOrFollower(f"{tp}: {error}")
         except KafkaError as error:
             if not error.retriable:
                 raise
