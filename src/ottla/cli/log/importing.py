@@ -219,7 +219,7 @@ async def _send(log: ImportableLog, producer: Producer, watch: BrokerWatch, topi
     if first is not None:
         failed = f"{counted(sending.failed, 'record')} {were(sending.failed)} not acknowledged"
         message = f"{path}: {failed} of {sending.sent} that were sent: {first}; {sending.done_of(topic)}"
-        raise CommandFault(message, watch.code_of(first, FAILED)) from first
+        raise CommandFault(message, watch.code_of(first)) from first
     return sending.sent
 
 
