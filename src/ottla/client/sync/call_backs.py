@@ -6,13 +6,14 @@ So a listener may use the consumer as its program does: commit, seek, ask for po
 from __future__ import annotations
 
 import asyncio
+import inspect
 from asyncio import CancelledError
 from collections.abc import Callable, Coroutine, Sequence
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from ottla.client.consuming.group.listener import ASSIGNED, LOST, REVOKED, check_listener, method_of
-from ottla.client.errors import WrongConsumerState
+from ottla.client.errors import BadArgument, WrongConsumerState
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.model import TopicPartition
 
@@ -91,6 +92,9 @@ class CallBacks:
     def relayed(self, listener: object) -> object:
         """A listener for the loop that has this one called here."""
         check_listener(listener)
+        for what in (ASSIGNED, REVOKED, LOST):
+            if inspect.iscoroutinefunction(getattr(listener, what, None)):
+                raise BadArgument(f"{what} is a coroutine, which nobody would await: the methods are plain ones here")
         return None if listener is None else _RelayedListener(listener, self._relay)
 
     async def _relay(self, method: Callable[[list[TopicPartition]], Any], partitions: list[TopicPartition]) -> None:
