@@ -136,10 +136,10 @@ def test_bad_values(name: str, value: Any, said: str) -> None:
 
 @pytest.mark.parametrize("given", ["localhost:9092", ["localhost:9092"], 5])
 def test_settings_that_are_no_mapping(given: Any) -> None:
-    with pytest.raises(SettingsError, match=r"settings must be a mapping of names to values, not .* bootstrap_servers="):
+    with pytest.raises(SettingsError, match=r"settings must be a mapping of names to values, not .*servers="):
         Producer(given)
     with pytest.raises(SettingsError, match="the name of a setting must be a str, not an int"):
-        Producer({1: "x"})  # type: ignore[dict-item]
+        Producer({1: "x"})
 
 
 def test_a_settings_error_is_a_value_error_and_kafkas() -> None:

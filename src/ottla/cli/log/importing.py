@@ -211,10 +211,10 @@ async def _send(log: ImportableLog, producer: Producer, watch: BrokerWatch, topi
             progress.note(f"ottla: {path}: stopped; {sending.done_of(topic, 'at least ')}")
             raise
         await producer.flush()
-    if sending.broken_by is not None:
-        error = sending.broken_by
-        what, code = (advised(error), exit_code(error)) if isinstance(error, KafkaError) else (str(error), FAILED)
-        raise CommandFault(f"{path}: record {sending.sent + 1}: {what}; {sending.done_of(topic)}", code) from error
+    broken = sending.broken_by
+    if broken is not None:
+        what, code = (advised(broken), exit_code(broken)) if isinstance(broken, KafkaError) else (str(broken), FAILED)
+        raise CommandFault(f"{path}: record {sending.sent + 1}: {what}; {sending.done_of(topic)}", code) from broken
     first = sending.first_failure
     if first is not None:
         failed = f"{counted(sending.failed, 'record')} {were(sending.failed)} not acknowledged"
