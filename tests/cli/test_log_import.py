@@ -113,3 +113,23 @@ def test_what_is_not_there_is_named(in_process: Command, ottla_broker: InProcess
     assert (ran.code, "no segment (.log, .kafka) is in" in ran.err) == (faults.NOT_FOUND, True)
     (folder / FILE).write_bytes(written(1))
     assert in_process("log", "import", str(folder), "--topic", "a b").code == faults.USAGE
+
+
+def test_what_was_done_before_a_fault_is_said(
+    in_process: Command, ottla_broker: InProcessBroker, tmp_path: Path
+) -> None:
+    """The second folder has a record that the client does not take: what is in the topic is not to be sent again."""
+    ottla_broker.create_topic("halfway", partitions=2)
+    for number, values in enumerate(([b"one", b"two"], [b"three", bytes(2_000_000), b"four"])):
+        (tmp_path / f"halfway-{number}").mkdir()
+        (tmp_path / f"halfway-{number}" / FILE).write_bytes(
+            b"".join(message(offset=offset, value=value) for offset, value in enumerate(values))
+        )
+    folders = [str(tmp_path / f"halfway-{number}") for number in range(2)]
+    ran = in_process("log", "import", *folders, "--topic", "halfway", "-o", "json", *at(ottla_broker))
+    assert ran.code == faults.FAILED
+    assert [(row["folder"], row["records"]) for row in json.loads(ran.out)] == [(folders[0], 2)]
+    assert f"{folders[1]}: record 2: a record of " in ran.err
+    assert "is over max.request.size, 1048576" in ran.err
+    assert ran.err.endswith("; 1 record of this folder is in halfway: another import doubles them\n")
+    assert sorted(consumed(in_process, ottla_broker, "halfway", "%v\\n")) == ["one", "three", "two"]

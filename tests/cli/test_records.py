@@ -85,6 +85,22 @@ def test_envelopes_go_out_and_come_in_again(ottla: Command, topic: str) -> None:
     assert again == first.replace('"partition":2', '"partition":1')
 
 
+def test_a_content_that_is_json_keeps_the_digits_of_its_numbers(ottla: Command, topic: str) -> None:
+    contents = [
+        '{"id":12345678901234567890123,"price":1.10,"small":1e-400,"large":1E400,"none":-0,"exact":0.1234567890123456789}',
+        '[19.990,[],{},null,true,"\u00fc"]',
+        "1.50",
+        "9" * 5000,
+    ]
+    lines = "\n".join(f'{{"key": 2.50, "headers": ["n", 0.10], "payload": {content}}}' for content in contents)
+    assert ottla("produce", topic, "-J", "-p", "0", stdin=lines.encode()).code == 0
+    shown = ottla("consume", topic, "--from-beginning", "-e", "-f", "%k %h %v\\n").lines
+    assert shown == [f"2.50 n=0.10 {content}" for content in contents]
+    for name, kind in (("topic", "text"), ("ts", "a number")):
+        ran = ottla("produce", topic, "-J", stdin=f'{{"{name}": 1.5, "payload": ""}}'.encode())
+        assert f"line 1: {name} is not {kind}" in ran.err
+
+
 def test_an_envelope_goes_where_it_says_or_is_refused(ottla: Command, topic: str) -> None:
     named = json.dumps({"topic": topic, "payload": "named"}).encode()
     elsewhere = json.dumps({"topic": "elsewhere", "payload": "other"}).encode()

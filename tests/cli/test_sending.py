@@ -13,6 +13,7 @@ import pytest
 from ottla.cli.faults import UNREACHABLE, CommandFault
 from ottla.cli.lines import LineFault, ParsedRecord
 from ottla.cli.produce import _Sending
+from ottla.cli.reachability import BrokerWatch
 from ottla.client.errors import DeliveryTimedOut
 
 OPTIONS = argparse.Namespace(
@@ -52,15 +53,9 @@ class LateProducer:
         await self.flush()
 
 
-class Watch:
-    say: Any = None
-
-    def code_of(self, _: BaseException, code: int) -> int:
-        return code
-
-
 def sending(producer: LateProducer) -> _Sending:
-    return _Sending(producer, "t", OPTIONS, None, Watch())  # type: ignore[arg-type]
+    # A watch that has begun nothing, so that for it no broker is away.
+    return _Sending(producer, "t", OPTIONS, None, BrokerWatch(None))  # type: ignore[arg-type]
 
 
 async def source(count: int, end: BaseException) -> AsyncIterator[tuple[list[ParsedRecord], int]]:

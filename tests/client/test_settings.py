@@ -119,6 +119,7 @@ def test_kafkas_defaults_of_groups() -> None:
         ("bootstrap_servers", "localhost", "'localhost' is no host:port"),
         ("bootstrap_servers", "localhost:0", "is no host:port"),
         ("bootstrap_servers", " , ", "names no address"),
+        ("bootstrap_servers", 9092, "must be host:port, or a list of such, not an int"),
         ("client_id", "\ud800", "client.id .* is no text that UTF-8 can write"),
         ("client_id", "x" * 40_000, "client.id is a word of 40000 characters: 32767 at most"),
         ("client_id", "ä" * 20_000, "client.id is a word of 40000 bytes: 32767 at most"),
@@ -131,6 +132,14 @@ def test_kafkas_defaults_of_groups() -> None:
 def test_bad_values(name: str, value: Any, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         Producer(HERE, **{name: value})
+
+
+@pytest.mark.parametrize("given", ["localhost:9092", ["localhost:9092"], 5])
+def test_settings_that_are_no_mapping(given: Any) -> None:
+    with pytest.raises(SettingsError, match=r"settings must be a mapping of names to values, not .*servers="):
+        Producer(given)
+    with pytest.raises(SettingsError, match="the name of a setting must be a str, not an int"):
+        Producer({1: "x"})
 
 
 def test_a_settings_error_is_a_value_error_and_kafkas() -> None:

@@ -124,6 +124,26 @@ def test_without_yes_nothing_is_sent(letters: Letters, tmp_path: Path, capsys: p
     assert "no record of it was ever bad" in capsys.readouterr().err
 
 
+def test_what_was_sent_before_a_topic_that_fails_is_said(
+    broker: InProcessBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And goes on from there once that is mended."""
+    first, second = sorted((Letters(broker, tmp_path) for _ in range(2)), key=lambda one: one.topic)
+    first.add(1)
+    second.add(1)
+    broker.delete_topic(second.topic)
+    words = ["pipeline", "replay", "shop.py", "--folder", first.places.folder, "-b", broker.bootstrap, "--yes"]
+    assert main(words) == faults.NOT_FOUND
+    told = capsys.readouterr()
+    assert f"{first.topic}: 1 dead letter sent (positive: 1)\n" in told.out
+    assert f"the topic {second.topic} is not there" in told.err
+    broker.create_topic(second.topic)
+    assert main(words) == faults.OK
+    told = capsys.readouterr()
+    assert f"{first.topic}: no dead letters sent\n{second.topic}: 1 dead letter sent (positive: 1)\n" in told.out
+    assert (first.values(), second.values()) == ([b"value 1"], [b"value 1"])
+
+
 def test_one_at_a_time(letters: Letters) -> None:
     with (
         letters.places.replaying(),

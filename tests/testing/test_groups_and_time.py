@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer as ConfluentConsumer
@@ -163,3 +169,29 @@ def test_a_member_hangs_its_group_empties_and_its_offsets_expire_in_one_advance(
             broker.advance("8d")
             until(lambda: state_of(admin, "billing") is None)
             assert admin.list_group_offsets("billing") == {}
+
+
+def test_a_partition_whose_end_nobody_says_is_waited_for(tmp_path: Path) -> None:
+    """Its log directory is lost, and it has no leader: the group may be behind in it by any number of records."""
+    folders = [tmp_path / "data", tmp_path / "more"]
+    properties = AT_ONCE | {"log.dirs": ",".join(map(str, folders)), "offsets.topic.num.partitions": "1"}
+    with testing.broker(properties=properties) as broker, Admin(bootstrap_servers=broker.bootstrap) as admin:
+        broker.create_topic("orders")
+        admin.alter_group_offsets("billing", {TopicPartition("orders", 0): 0})
+        kept = 0 if (folders[0] / "__consumer_offsets-0").exists() else 1
+        broker.create_topic("halved", partitions=2)
+        lost = 1 if (folders[kept] / "halved-0").exists() else 0
+        admin.alter_group_offsets("billing", {TopicPartition("halved", number): 0 for number in range(2)})
+        broker.wait_for_lag("billing")
+        shutil.rmtree(folders[1 - kept])
+        folders[1 - kept].write_text("a file in its place")
+        with suppress(KafkaError):  # the broker notices by this
+            broker.create_topic("notices", partitions=2)
+        with pytest.raises(StillBehind, match=f"nobody says where these end, which have no leader: .*halved-{lost}"):
+            broker.wait_for_lag("billing", timeout=1)
+        command = [sys.executable, "-m", "ottla", "group", "describe", "billing", "-b", broker.bootstrap]
+        told = json.loads(subprocess.check_output([*command, "-o", "json"]))[0]
+        assert (told["lag"], told["lag_unknown"]) == (0, sum(row["end"] is None for row in told["partitions"]))
+        unknown = "1 partition" if told["lag_unknown"] == 1 else "2 partitions"
+        head = subprocess.check_output(command, text=True).splitlines()[0]
+        assert head.endswith(f"no members  lag 0, in {unknown} unknown")

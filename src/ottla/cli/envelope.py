@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 Bytes = bytes | None
 #: What a record has that was sent without a time.
 NO_TIMESTAMP: Final = -1
+#: A whole number of more is no field of an envelope; Python would refuse it at 4,300.
+_DIGITS_MAX: Final = 100
 
 
 def text_or_base64(value: Bytes) -> Any:
@@ -69,7 +71,9 @@ class RecordEnvelope:
 
     def __init__(self, line: bytes | str) -> None:
         try:
-            found = json.loads(line, object_pairs_hook=_without_repetition)
+            found = json.loads(
+                line, object_pairs_hook=_without_repetition, parse_int=_whole_number, parse_float=_Digits
+            )
         except EnvelopeFault:
             raise
         except (ValueError, RecursionError) as error:
@@ -86,6 +90,16 @@ class RecordEnvelope:
         self.key = _content("key", found.get("key"))
         self.value = _content("payload", found["payload"])
         self.headers = _headers(found.get("headers"))
+
+
+class _Digits(NamedTuple):
+    """A number as the line has it: as a float it would lose digits, and be another number where it is the content."""
+
+    text: str
+
+
+def _whole_number(text: str) -> int | _Digits:
+    return _Digits(text) if text == "-0" or len(text) > _DIGITS_MAX else int(text)
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -135,7 +149,21 @@ def _content(name: str, value: Any) -> Bytes:
         except ValueError as error:
             raise EnvelopeFault(f"{name} is not base64: {error}") from error
     # Any other JSON is itself the content: what most pipelines mean by it.
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    try:
+        return _json_of(value).encode("utf-8", "surrogatepass")
+    except RecursionError as error:
+        raise EnvelopeFault(f"{name}: its values lie too deep within each other") from error
+
+
+def _json_of(value: Any) -> str:
+    """As `json.dumps`, with numbers as they were."""
+    if isinstance(value, _Digits):
+        return value.text
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_json_of(name)}:{_json_of(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_json_of, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _headers(found: Any) -> list[tuple[str, Bytes]]:

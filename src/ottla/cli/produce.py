@@ -349,17 +349,15 @@ class _Sending:
 
     def check(self) -> None:
         """Raises if anything that was sent is not known to have arrived, or what was to be printed was not."""
-        from ottla.cli.connecting import advised, exit_code
+        from ottla.cli.connecting import advised
         from ottla.cli.counting import counted, were
         from ottla.client.errors import KafkaError
 
         first = self._first_failure
         if first is not None:
             why = advised(first) if isinstance(first, KafkaError) else str(first)
-            code = exit_code(first) if isinstance(first, KafkaError) else FAILED
-            code = self._watch.code_of(first, code)
             message = f"{counted(self._failed, 'record')} {were(self._failed)} not acknowledged: {why}"
-            raise CommandFault(message, code) from first
+            raise CommandFault(message, self._watch.code_of(first)) from first
         if self._output_fault is not None:
             raise self._output_fault
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.cli.faults import NOT_FOUND, UNREACHABLE, CommandFault
+from ottla.cli.faults import FAILED, NOT_FOUND, UNREACHABLE, CommandFault
 from ottla.cli.numbers import GIVE_UP_MS
 from ottla.cli.offsets import LATEST, offsets_of
 from ottla.client.errors import BufferExhausted, ClientClosed, DeliveryTimedOut, KafkaError
@@ -251,10 +251,14 @@ class BrokerWatch:
         shown = f" ({why})" if why else ""
         return CommandFault(f"{what} for {max(0.0, _now() - since):.0f} s{shown}: given up before the end", UNREACHABLE)
 
-    def code_of(self, error: BaseException, code: int) -> int:
-        """The exit code for a record that was not acknowledged in time: was it the broker's fault, or is it away?"""
+    def code_of(self, error: BaseException) -> int:
+        """The exit code for a record that was not acknowledged: was it the broker's fault, or is it away, or hangs?"""
+        from ottla.cli.connecting import exit_code
+
         lacks_broker = bool(self._away) or self._leaderless is not None
-        return UNREACHABLE if lacks_broker and isinstance(error, DeliveryTimedOut | BufferExhausted) else code
+        if lacks_broker and isinstance(error, DeliveryTimedOut | BufferExhausted):
+            return UNREACHABLE
+        return exit_code(error) if isinstance(error, KafkaError) else FAILED
 
 
 def _now() -> float:

@@ -8,10 +8,11 @@ name, since a client that ignores `ssl.truststore.location` would talk in the cl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Final, TypeVar
 
+from ottla.client.arguments import a_kind_of
 from ottla.client.errors import SettingsError
 
 INT32_MAX: Final = 2**31 - 1
@@ -167,8 +168,15 @@ def checked_values(kind: type[Any], given: Mapping[str, Any] | None, keywords: M
     """The values of a class of settings, by the names of its fields."""
     known = {one.name: one for one in fields(kind)}
     values: dict[str, Any] = {}
+    if given is not None and not isinstance(given, Mapping):
+        raise SettingsError(
+            f"settings must be a mapping of names to values, not {a_kind_of(given)}; addresses alone are "
+            "bootstrap_servers=..."
+        )
     for source in (given or {}), keywords:
         for name, value in source.items():
+            if not isinstance(name, str):
+                raise SettingsError(f"the name of a setting must be a str, not {a_kind_of(name)}")
             plain = name.replace(".", "_")
             if plain not in known:
                 raise _unknown(name, list(known))
@@ -264,6 +272,8 @@ def _name(name: str, value: Any) -> str:
 
 def parse_addresses(value: Any) -> tuple[tuple[str, int], ...]:
     """`a:9092,[::1]:9092`, or a list of such, as pairs; a missing port is an error, as in Kafka."""
+    if not isinstance(value, str) and not isinstance(value, Iterable):
+        raise SettingsError(f"bootstrap.servers must be host:port, or a list of such, not {a_kind_of(value)}")
     pieces = value.split(",") if isinstance(value, str) else list(value)
     found: list[tuple[str, int]] = []
     for piece in pieces:

@@ -58,9 +58,13 @@ async def _behind(admin: Admin, group: str) -> tuple[int | None, str]:
     if not partitions:
         return None, f"it is {described[group].state}, has committed nothing and has no partitions"
     starts = await ends_of(admin.cluster, [one.partition for one in partitions if one.committed is None], EARLIEST)
+    leaderless = [str(one.partition) for one in partitions if one.end is None and not one.gone]
+    if leaderless:
+        named = ", ".join(leaderless[:_NAMED_MAX])
+        return None, f"it is {described[group].state}, and nobody says where these end, which have no leader: {named}"
     lags = {one: _lag(one, starts.get(one.partition)) for one in partitions}
     said = ", ".join(f"{one.partition} by {lag}" for one, lag in list(lags.items())[:_NAMED_MAX] if lag)
-    # A topic that was deleted, or has no leader, has no end to be behind of.
+    # A topic that was deleted has no end to be behind of.
     return sum(lags.values()), f"it is {described[group].state} and behind in {said}"
 
 

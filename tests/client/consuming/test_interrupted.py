@@ -1,10 +1,14 @@
-"""A Ctrl-C in the moment in which a poll has its records: they are not lost."""
+"""A Ctrl-C while a poll or an iteration waits, or has its records: none is lost, and the consumer goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from queue import SimpleQueue
-from typing import Any
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count, islice
+from types import FrameType
+from typing import Any, Final
 
 import pytest
 
@@ -13,16 +17,26 @@ from ottla.model import TopicPartition
 from ottla.records.record import decode_batch
 
 
-class InterruptedQueue:
-    """Waits for the poll's end, and is interrupted before it can say so."""
+@contextmanager
+def interrupted_at(number: int) -> Iterator[list[str]]:
+    """A Ctrl-C at this one of the places of this thread in the client's code where Python looks for one: as a function
+    begins, and behind a call of one that is written in C, whose result is lost then. Tells where that was."""
+    came: list[str] = []
+    places = 0
 
-    def __init__(self, queue: SimpleQueue[Any]) -> None:
-        self.put = queue.put
-        self._queue = queue
+    def look(frame: FrameType, event: str, _: object) -> None:
+        nonlocal places
+        if event in {"call", "c_return"} and CLIENT in frame.f_code.co_filename and not came:
+            places += 1
+            if places == number:
+                came.append(f"{frame.f_code.co_qualname}:{frame.f_lineno} {event}")
+                raise KeyboardInterrupt
 
-    def get(self) -> Any:
-        self._queue.get()
-        raise KeyboardInterrupt
+    sys.setprofile(look)
+    try:
+        yield came
+    finally:
+        sys.setprofile(None)
 
 
 def values(records: list[Any]) -> list[bytes]:
@@ -33,6 +47,7 @@ def of_batches(fetched: Any) -> list[bytes]:
     return [one.value for one in decode_batch(bytes(fetched.records[fetched.begin : fetched.end]))]
 
 
+CLIENT: Final = os.path.join("ottla", "client") + os.sep
 WAYS: dict[str, Callable[[Consumer], list[bytes]]] = {
     "records": lambda consumer: values(consumer.poll(timeout_ms=30_000)),
     "Arrow": lambda consumer: consumer.poll_arrow(columns=["value"], timeout_ms=30_000).column(0).to_pylist(),
@@ -40,22 +55,50 @@ WAYS: dict[str, Callable[[Consumer], list[bytes]]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_what_an_interrupted_poll_had_is_given_out_by_the_next_one(
-    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    partition = TopicPartition(topic, 0)
-    settings: dict[str, Any] = {"bootstrap_servers": bootstrap, "auto_offset_reset": "earliest", "group_id": topic}
+@pytest.fixture
+def consumer(bootstrap: str, topic: str) -> Iterator[Consumer]:
+    """With a partition of three records."""
+    settings: dict[str, Any] = {
+        "bootstrap_servers": bootstrap,
+        "auto_offset_reset": "earliest",
+        "group_id": topic,
+        "fetch_max_wait_ms": 1,  # a seek waits for the fetch that is under way
+    }
     # In one batch, however long the three calls take: closing sends it.
     with Producer(bootstrap_servers=bootstrap, linger_ms=60_000, delivery_timeout_ms=120_000) as producer:
         for number in range(3):
             producer.send(topic, b"%d" % number)
     with Consumer(settings) as consumer:
-        consumer.assign([partition])
-        with monkeypatch.context() as patch:
-            patch.setattr(consumer._calls, "_queue", InterruptedQueue(consumer._calls._queue))
-            with pytest.raises(KeyboardInterrupt):
-                WAYS[way](consumer)
-        assert consumer.position(partition) == 0
-        assert WAYS[way](consumer) == [b"0", b"1", b"2"]
-        assert consumer.position(partition) == 3
+        consumer.assign([TopicPartition(topic, 0)])
+        yield consumer
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_an_interrupted_poll_had_is_given_out_by_the_next_one(consumer: Consumer, way: str) -> None:
+    (partition,) = consumer.assignment()
+    for number in count(1):
+        consumer.seek(partition, 0)
+        with interrupted_at(number) as came, suppress(KeyboardInterrupt):
+            WAYS[way](consumer)
+        if not came:
+            break
+        assert consumer.position(partition) == 0, came
+        assert WAYS[way](consumer) == [b"0", b"1", b"2"], came
+        assert consumer.position(partition) == 3, came
+    assert number > 10
+
+
+def test_an_interrupted_iteration_passes_over_nothing(consumer: Consumer) -> None:
+    (partition,) = consumer.assignment()
+    for number in count(1):
+        consumer.seek(partition, 0)
+        found: list[bytes] = []
+        reading = iter(consumer)
+        with interrupted_at(number) as came, suppress(KeyboardInterrupt):
+            found += (record.value for record in islice(reading, 2))
+        if not came:
+            break
+        found += values(consumer.poll(timeout_ms=30_000))
+        assert found == [b"0", b"1", b"2"], came
+    assert number > 10
+    assert found == [b"0", b"1"]

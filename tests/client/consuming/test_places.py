@@ -14,6 +14,7 @@ from tests.client.proxy import Action, Pass, Proxy, Request
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import NoOffset, RequestTimedOut, SomeFailed, TopicAuthorizationFailed
 from ottla.client.producing.producer import Producer
+from ottla.client.wire.leaders import ask_leaders
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
 
@@ -302,3 +303,57 @@ async def test_a_commit_that_nothing_was_said_of_has_failed(bootstrap: str, wide
 
         with pytest.raises(SomeFailed, match="nothing about"):
             await commit_until_something_is_heard()
+
+
+async def test_a_leader_that_leaves_the_cluster_while_it_is_asked_is_no_fault(bootstrap: str, topic: str) -> None:
+    """Of two questions to it the second finds that the cluster has no such broker now."""
+    rounds: list[str] = []
+
+    def rule(request: Request) -> Action:
+        if request.key == ApiKey.LIST_OFFSETS and not rounds:
+            return Pass(leaves)
+        return Pass(without_it if request.key == ApiKey.METADATA and rounds == ["left"] else None)
+
+    def leaves(_: Any) -> None:
+        rounds.append("left")
+        consumer.cluster.metadata = consumer.cluster.metadata._replace(nodes={})
+
+    def without_it(answer: Any) -> None:
+        rounds.append("back")
+        answer.brokers[0].node_id = 99
+
+    tp = TopicPartition(topic, 0)
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Proxy(bootstrap, rule) as proxy,
+        Consumer(bootstrap_servers=proxy.bootstrap, auto_offset_reset="by_duration:PT1H") as consumer,
+    ):
+        consumer.assign([tp])
+        assert await consumer.position(tp) == 0
+        assert rounds == ["left", "back"]
+        tried: list[int] = []
+
+        async def ask(leader: int, group: Any, results: dict[TopicPartition, int], _: Any) -> None:
+            tried.append(leader)
+            await consumer.cluster.control(99 if len(tried) == 1 else leader)
+            results.update(dict.fromkeys(group, leader))
+
+        assert await ask_leaders(consumer.cluster, [tp], ask) == {tp: tried[1]}
+
+
+async def test_a_place_that_was_sought_before_it_was_asked_for_is_not_asked_for(bootstrap: str, topic: str) -> None:
+    await write(bootstrap, topic, 1)
+    tp = TopicPartition(topic, 0)
+    async with (
+        asyncio.timeout(SECONDS_MAX),
+        Proxy(bootstrap, lambda _: Pass()) as proxy,
+        Consumer(bootstrap_servers=proxy.bootstrap, auto_offset_reset="earliest") as consumer,
+    ):
+        consumer.assign([tp])
+        assert len(await consumer.poll()) == 1
+        asked = proxy.count(ApiKey.LIST_OFFSETS)
+        consumer.seek_to_beginning(tp)
+        await asyncio.sleep(0)  # the look-up is begun, and its turn comes behind ours
+        consumer.seek(tp, 0)
+        assert len(await consumer.poll()) == 1
+        assert proxy.count(ApiKey.LIST_OFFSETS) == asked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -104,6 +105,28 @@ async def test_a_commit_without_waiting(bootstrap: str, topic: str, group: str) 
         await member.poll()
     assert told[100] == ({tp: CommittedOffset(5, "", 0)}, None)
     await close(member)
+
+
+async def test_a_call_back_of_a_commit_that_raises_is_said_and_ends_nothing(
+    bootstrap: str, topic: str, group: str
+) -> None:
+    tp = TopicPartition(topic, 0)
+    said: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+
+    def call_back(*_: object) -> None:
+        raise ZeroDivisionError
+
+    member = Member(bootstrap, group, enable_auto_commit=False).subscribe(topic)
+    await until(shares(1, member), member)
+    member.consumer.commit_async({tp: 1}, call_back)
+    await member.consumer.commit({tp: 2})
+    assert [(one["message"], type(one["exception"])) for one in said] == [
+        ("a call-back of commit_async raised", ZeroDivisionError)
+    ]
+    member.consumer.commit_async({tp: 3}, call_back)
+    await close(member)
+    assert len(said) == 2
 
 
 async def test_a_record_that_iteration_gave_out_last_is_not_committed_before_the_next(

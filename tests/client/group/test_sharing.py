@@ -324,6 +324,35 @@ async def test_another_subscription_and_none(bootstrap: str, topic: str, group: 
     await close(member)
 
 
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+async def test_nothing_more_comes_of_a_topic_that_is_not_subscribed_to_any_more(
+    bootstrap: str, topic: str, group: str, strategy: str
+) -> None:
+    """Though it lies ready, and the group has not heard of it yet; what was not given out is not committed."""
+    other = f"{topic}-other"
+    await make_topic(bootstrap, other, 1)
+    await write(bootstrap, topic, [b"%d" % number for number in range(30)])
+    await write(bootstrap, other, [b"other"] * 3)
+    tp = TopicPartition(topic, 0)
+    settings = {**QUICK, "bootstrap_servers": bootstrap, "group_id": group, "auto_offset_reset": "earliest"}
+    async with Consumer(settings, partition_assignment_strategy=strategy) as consumer:
+        consumer.subscribe([topic])
+        found: list[bytes] = []
+        async for record in consumer:
+            found.append(record.value)
+            if len(found) == 10:
+                consumer.subscribe(pattern=f"{topic}-.*")
+                consumer.subscribe([topic])  # what comes back is read on
+            if len(found) == 20:
+                consumer.subscribe([other])
+            if len(found) == 23:
+                break
+        assert found == [b"%d" % number for number in range(20)] + [b"other"] * 3
+        committed = (await consumer.committed([tp]))[tp]
+        assert committed is not None
+        assert committed.offset == 20
+
+
 async def test_what_a_cooperative_member_does_not_want_any_more(bootstrap: str, topic: str, group: str) -> None:
     wide_topic = f"{topic}-wide"
     await make_topic(bootstrap, wide_topic, 4)

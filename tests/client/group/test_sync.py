@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ottla.client.admin.group_results import CommittedOffset
-from ottla.client.errors import CommitFailed, KafkaError
+from ottla.client.errors import BadArgument, CommitFailed, KafkaError
 from ottla.client.sync import Consumer
 from ottla.model import TopicPartition
 from ottla.protocol.apis import ApiKey
@@ -141,3 +141,15 @@ def test_two_threads_at_once(bootstrap: str, topic: str, group: str) -> None:
         first.join()
         assert seen == [b"x"]
         assert consumer.poll(timeout_ms=0) == []
+
+
+def test_a_listener_that_nobody_would_await_is_refused(bootstrap: str, topic: str, group: str) -> None:
+    class Awaited:
+        async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+            raise AssertionError
+
+    with (
+        Consumer(settings(bootstrap, group)) as consumer,
+        pytest.raises(BadArgument, match="on_revoked is a coroutine, which nobody would await"),
+    ):
+        consumer.subscribe([topic], listener=Awaited())

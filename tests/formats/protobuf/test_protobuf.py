@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from base64 import b64encode
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,12 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.duration_pb2 import Duration
+from google.type.datetime_pb2 import DateTime
+from google.type.money_pb2 import Money
 from tests.formats.protobuf.shop import SHOP, VALUE
 from tests.formats.registry_server import RegistryServer
 
 from ottla.formats import decoder, encoder
 from ottla.formats.errors import BadRecord, BadSpec, BadValue
 from ottla.formats.framing import header
+from ottla.formats.protobuf.google_types import GOOGLES
 from ottla.formats.protobuf.source_text import parse_proto
 
 ORDER = 'syntax = "proto3"; package shop; message Order { int64 id = 1; } message Click { string page = 1; }'
@@ -170,6 +175,53 @@ def test_what_confluents_registry_has_built_in(registry: RegistryServer, tmp_pat
     assert ours.decode(pa.array([framed]))[0].to_pylist() == [value]
 
 
+def test_googles_types_are_built_in(registry: RegistryServer) -> None:
+    """The names and numbers are those of Google's own classes."""
+    named = sorted(GOOGLES)
+    text = "".join(f'import "{name}";' for name in named)
+    text = f'syntax = "proto3"; {text} message A {{ google.type.Money paid = 1; google.type.DateTime at = 2; }}'
+    registry.add("googles", text, kind="PROTOBUF")
+    paid, at = Money(currency_code="EUR", units=6, nanos=5), DateTime(year=2026, utc_offset=Duration(seconds=3600))
+    raw = b"\0\0\0\0\1\0"
+    for number, message in ((1, paid), (2, at)):
+        made = message.SerializeToString()
+        raw += bytes([number << 3 | 2, len(made)]) + made
+    found = decoder("protobuf:googles", schema_registry_url=registry.url).decode_one(raw)
+    assert found.paid.SerializeToString() == paid.SerializeToString()
+    assert found.at.SerializeToString() == at.SerializeToString()
+    assert len(named) == 17
+    for name in named:
+        ours, theirs = FileDescriptorProto(), FileDescriptorProto()
+        found.DESCRIPTOR.file.pool.FindFileByName(name).CopyToProto(ours)
+        module = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
+        module.DESCRIPTOR.CopyToProto(theirs)
+        for kind in ("message_type", "enum_type", "dependency"):
+            assert [str(one) for one in getattr(ours, kind)] == [str(one) for one in getattr(theirs, kind)], name
+
+
+BESIDE_MAPS = """syntax = "proto3";
+message A { map<string, int32> first = 1; message B { int32 x = 1; } map<string, int32> second = 2;
+    message C { string y = 1; } }"""
+
+
+def test_messages_beside_maps_have_the_indexes_of_confluents_java_client(
+    registry: RegistryServer, tmp_path: Path
+) -> None:
+    """In a text the entries of maps are no messages; in a descriptor, as its Python client registers it, they are."""
+    settings: dict[str, Any] = {"schema_registry_url": registry.url}
+    spec = written(tmp_path, BESIDE_MAPS, "maps.proto")
+    raw = encoder(f"{spec}#A.C", topic="maps", **settings).encode_one({"y": "c"})
+    assert raw == b"\0\0\0\0\1" + b"\4\0\2" + b"\x0a\1c"
+    reading = decoder("protobuf", **settings)
+    assert reading.decode_one(b"\0\0\0\0\1" + b"\4\0\0" + b"\x08\5").x == 5
+    assert reading.decode_one(raw).y == "c"
+    # Other clients count the entries: what no message has here is looked for as they do.
+    assert reading.decode_one(b"\0\0\0\0\1" + b"\4\0\6" + b"\x0a\1c").y == "c"
+    file = b64encode(parse_proto(BESIDE_MAPS, "maps.proto").SerializeToString()).decode()
+    registry.add("described", file, kind="PROTOBUF")
+    assert decoder("protobuf", **settings).decode_one(b"\0\0\0\0\2" + b"\4\0\2" + b"\x08\5").x == 5
+
+
 def test_an_import_that_is_in_no_reference(registry: RegistryServer) -> None:
     settings: dict[str, Any] = {"schema.registry.url": registry.url}
     options = 'syntax = "proto3"; import "my/options.proto"; message A { int32 x = 1 [(my.secret) = true]; }'
@@ -185,9 +237,9 @@ def test_an_import_that_is_in_no_reference(registry: RegistryServer) -> None:
     outer = [{"name": "public.proto", "subject": "public", "version": 1}]
     registry.add("outer", 'syntax = "proto3"; import "public.proto"; message C { B b = 1; }', "PROTOBUF", outer)
     assert str(decoder("protobuf:outer", **settings).arrow_type) == "struct<b: struct<x: int32>>"
-    typed = 'syntax = "proto3"; import "google/type/money.proto"; message A { google.type.Money x = 1; }'
+    typed = 'syntax = "proto3"; import "google/api/http.proto"; message A { google.api.Http x = 1; }'
     registry.add("typed", typed, kind="PROTOBUF")
-    with pytest.raises(BadSpec, match=r"imports google/type/money\.proto, which is not there"):
+    with pytest.raises(BadSpec, match=r"imports google/api/http\.proto, which is not there"):
         _ = decoder("protobuf:typed", **settings).arrow_type
 
 

@@ -100,6 +100,8 @@ def _group(group: GroupDescription, lags: list[PartitionLag]) -> dict[str, Any]:
         "assignment_epoch": group.assignment_epoch,
         #: A partition whose end went back (a topic made anew) does not make up for the others.
         "lag": sum(max(0, lag) for lag in known) if known else None,
+        #: Partitions without a leader now, whose ends nobody says: the sum lacks theirs.
+        "lag_unknown": sum(one.end is None and not one.gone for one in lags),
         "members": [_member(one) for one in sorted(group.members, key=lambda one: (one.client_id, one.member_id))],
         "partitions": [_partition(one) for one in lags],
     }

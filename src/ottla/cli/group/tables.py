@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ottla.cli.counting import counted
 from ottla.cli.output import cell, table_of
 
 _OFFSETS = {
@@ -34,7 +35,9 @@ _STATE_VERBOSE = {"epoch": "EPOCH", "assignment_epoch": "ASSIGNMENT EPOCH"}
 
 
 def state_table(groups: Sequence[dict[str, Any]], *, verbose: bool) -> str:
-    rows = [{**group, "at": _coordinator(group), "members": len(group["members"])} for group in groups]
+    rows = [
+        {**group, "at": _coordinator(group), "members": len(group["members"]), "lag": _lag(group)} for group in groups
+    ]
     return table_of(rows, {**_STATE, **_STATE_VERBOSE} if verbose else _STATE)
 
 
@@ -79,9 +82,17 @@ def _head(group: dict[str, Any]) -> str:
             how,
             f"coordinator {_coordinator(group)}",
             f"{count or 'no'} member{'' if count == 1 else 's'}",
-            f"lag {cell(group['lag'])}",
+            f"lag {_lag(group)}",
         )
     )
+
+
+def _lag(group: dict[str, Any]) -> str:
+    """`17`, and `17, in 1 partition unknown` where that is not all."""
+    unknown = group["lag_unknown"]
+    if group["lag"] is None or not unknown:
+        return cell(group["lag"])
+    return f"{group['lag']}, in {counted(unknown, 'partition')} unknown"
 
 
 def _coordinator(group: dict[str, Any]) -> str:

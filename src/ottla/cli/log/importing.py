@@ -10,6 +10,7 @@ ottla log import /old/data/orders-0 --topic orders
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from ottla.cli.numbers import partition_number
 
 if TYPE_CHECKING:
     from ottla.cli.reachability import BrokerWatch
+    from ottla.client.errors import KafkaError
     from ottla.client.producing.batches import Delivery
     from ottla.client.producing.producer import Producer
     from ottla.ports.disk import Disk
@@ -143,13 +145,18 @@ async def _import(logs: list[ImportableLog], options: argparse.Namespace) -> int
             watch = BrokerWatch(producer.cluster)
             watch.begin()
             count = await producer.partitions_for(options.topic)
-            rows = []
-            for log, target in list(_targets(logs, options, count)):
-                sent = await _send(log, producer, watch, options.topic, target)
-                rows.append(_row(log, sent, options.topic, target))
-                if options.output == "table":
-                    where = options.topic if target is None else f"{options.topic}-{target}"
-                    print(f"{log.files.path}: {counted(sent, 'record')} {were(sent)} sent to {where}", flush=True)
+            rows: list[dict[str, Any]] = []
+            try:
+                for log, target in list(_targets(logs, options, count)):
+                    sent = await _send(log, producer, watch, options.topic, target)
+                    rows.append(_row(log, sent, options.topic, target))
+                    if options.output == "table":
+                        where = options.topic if target is None else f"{options.topic}-{target}"
+                        print(f"{log.files.path}: {counted(sent, 'record')} {were(sent)} sent to {where}", flush=True)
+            except BaseException:
+                if rows:  # what was done before is said all the same: nobody should send it again
+                    _show(options.output, rows)
+                raise
     _show(options.output, rows)
     return OK
 
@@ -173,9 +180,10 @@ def _targets(
 
 async def _send(log: ImportableLog, producer: Producer, watch: BrokerWatch, topic: str, partition: int | None) -> int:
     """How many records were sent, all of which are acknowledged."""
+    from ottla.cli.connecting import advised, exit_code
     from ottla.cli.counting import counted, were
     from ottla.cli.progress import Progress
-    from ottla.client.errors import BufferExhausted
+    from ottla.client.errors import BufferExhausted, KafkaError
 
     path, sending = log.files.path, _Sending()
     with Progress(f"importing {os.path.basename(path)}", None, "records") as progress:
@@ -197,12 +205,21 @@ async def _send(log: ImportableLog, producer: Producer, watch: BrokerWatch, topi
                     break
         except BufferExhausted as error:  # those before it are still on their way, perhaps to nobody
             sending.fail(error)
+        except (KafkaError, OSError) as error:  # one that the client does not take, or a file that is not read any more
+            sending.broken_by = error
+        except asyncio.CancelledError:
+            progress.note(f"ottla: {path}: stopped; {sending.done_of(topic, 'at least ')}")
+            raise
         await producer.flush()
+    broken = sending.broken_by
+    if broken is not None:
+        what, code = (advised(broken), exit_code(broken)) if isinstance(broken, KafkaError) else (str(broken), FAILED)
+        raise CommandFault(f"{path}: record {sending.sent + 1}: {what}; {sending.done_of(topic)}", code) from broken
     first = sending.first_failure
     if first is not None:
         failed = f"{counted(sending.failed, 'record')} {were(sending.failed)} not acknowledged"
-        message = f"{path}: {failed} of {sending.sent} that were sent: {first}"
-        raise CommandFault(message, watch.code_of(first, FAILED)) from first
+        message = f"{path}: {failed} of {sending.sent} that were sent: {first}; {sending.done_of(topic)}"
+        raise CommandFault(message, watch.code_of(first)) from first
     return sending.sent
 
 
@@ -211,14 +228,28 @@ class _Sending:
 
     def __init__(self) -> None:
         self.sent = 0
+        self.acknowledged = 0
         self.failed = 0
         self.first_failure: BaseException | None = None
+        #: What ended it before the records did.
+        self.broken_by: KafkaError | OSError | None = None
 
     def delivered(self, delivery: Delivery) -> None:
         error = delivery.exception()
-        if error is not None:
+        if error is None:
+            self.acknowledged += 1
+        else:
             self.fail(error)
 
     def fail(self, error: BaseException) -> None:
         self.failed += 1
         self.first_failure = self.first_failure or error
+
+    def done_of(self, topic: str, bound: str = "") -> str:
+        """Offsets are new ones, so nobody could tell later which of the records are there."""
+        from ottla.cli.counting import are, counted
+
+        if not self.acknowledged:
+            return f"no record of this folder is known to be in {topic}"
+        there = counted(self.acknowledged, "record")
+        return f"{bound}{there} of this folder {are(self.acknowledged)} in {topic}: another import doubles them"

@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli import options as shared
-from ottla.cli.faults import FAILED, OK, CommandFault
+from ottla.cli.faults import OK, CommandFault
 from ottla.cli.numbers import byte_count, count
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ def run(options: argparse.Namespace) -> int:
 
 async def _produce(options: argparse.Namespace) -> int:
     from ottla.cli.assignments import assignments
-    from ottla.cli.connecting import explained, reach, settings_of
+    from ottla.cli.connecting import advised, explained, reach, settings_of
     from ottla.cli.counting import counted, were
     from ottla.cli.progress import Progress
     from ottla.cli.reachability import BrokerWatch
-    from ottla.client.errors import BufferExhausted
+    from ottla.client.errors import BufferExhausted, KafkaError
     from ottla.client.producing.producer import Producer
 
     topic = shared.topic_of(options)
@@ -83,10 +83,11 @@ async def _produce(options: argparse.Namespace) -> int:
             await producer.flush()
             run_.end()
     run_.show()
-    if run_.failed:
-        message = f"{counted(run_.failed, 'record')} {were(run_.failed)} not acknowledged: {run_.first_failure}"
-        first = run_.first_failure
-        raise CommandFault(message, FAILED if first is None else watch.code_of(first, FAILED))
+    first = run_.first_failure
+    if first is not None:
+        why = advised(first) if isinstance(first, KafkaError) else str(first)
+        message = f"{counted(run_.failed, 'record')} {were(run_.failed)} not acknowledged: {why}"
+        raise CommandFault(message, watch.code_of(first)) from first
     return OK
 
 

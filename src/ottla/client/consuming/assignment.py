@@ -89,6 +89,7 @@ class AssignedPartition:
         "refused_by",
         "reset",
         "tp",
+        "unwanted",
     )
 
     def __init__(self, tp: TopicPartition) -> None:
@@ -107,6 +108,8 @@ class AssignedPartition:
         self.paused = False
         #: Is about to be given up: nothing more of it is given out.
         self.held = False
+        #: Of a topic that is not subscribed to any more; the next rebalance gives it up.
+        self.unwanted = False
         self.chunks: deque[Chunk] = deque()
         #: The batch that is being given out: its header, its records, and how many of them are out.
         self._batch: BatchHeader | None = None
@@ -159,7 +162,7 @@ class AssignedPartition:
 
     @property
     def gives_out(self) -> bool:
-        return not (self.paused or self.held)
+        return not (self.paused or self.held or self.unwanted)
 
     @property
     def has_records(self) -> bool:

@@ -410,7 +410,11 @@ class Consumer(OffsetQuestions):
         if self._group is not None and not self._group.goes_on():
             return None
         ahead = self._reading.ahead
-        return ahead.popleft() if ahead else None
+        if not ahead:
+            return None
+        record = ahead[0]
+        del ahead[0]  # no call like `popleft`: a Ctrl-C that comes behind one would take its result along
+        return record
 
     @contextmanager
     def _one_poll(self) -> Iterator[None]:

@@ -50,6 +50,12 @@ class RecordReading:
         for tp in gone:
             self.assigned.pop(tp, None)
 
+    def want(self, wanted: Callable[[str], object]) -> None:
+        """Gives out nothing more of other topics than these; what lies ready of them counts as not read."""
+        for tp, one in self.assigned.items():
+            one.unwanted = not wanted(tp.topic)
+        self.count_as_not_read([tp for tp, one in self.assigned.items() if one.unwanted])
+
     def hold(self, partitions: Iterable[TopicPartition]) -> None:
         """Gives out nothing more of these; what lies ready of them counts as not read."""
         held = [tp for tp in partitions if tp in self.assigned]

@@ -116,9 +116,11 @@ class Resets:
             then()
 
     async def _look_up(self, leader: int, wanted: list[AssignedPartition], then: Callable[[], None]) -> None:
+        asked = {one.tp: one.reset for one in wanted if one.reset is not None}
+        wanted = [one for one in wanted if one.tp in asked]  # the caller may have sought since
         generations = {one.tp: one.generation for one in wanted}
         try:
-            found, errors = await self._ask(leader, {one.tp: one.reset for one in wanted if one.reset is not None})
+            found, errors = await self._ask(leader, asked) if asked else ({}, {})
             failures = 0
             for one in wanted:
                 if one.generation != generations[one.tp] or one.reset is None:
@@ -162,8 +164,8 @@ class Resets:
                 found |= await ask(dict.fromkeys(young, LATEST))
         except ClientClosed:
             raise
-        except UnknownBroker as error:  # since the metadata was looked at
-            return {}, dict.fromkeys(asked, NotLeaderOrFollower(str(error)))
+        except UnknownBroker as error:  # it has left the cluster meanwhile: somebody else leads, or will
+            return {}, {tp: NotLeaderOrFollower(f"{tp}: {error}") for tp in asked}
         except KafkaError as error:
             return {}, dict.fromkeys(asked, error)
         return found, errors

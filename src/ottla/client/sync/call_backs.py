@@ -6,15 +6,14 @@ So a listener may use the consumer as its program does: commit, seek, ask for po
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
+import inspect
+from asyncio import CancelledError
+from collections.abc import Callable, Coroutine, Sequence
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from ottla.client.consuming.group.listener import ASSIGNED, LOST, REVOKED, check_listener, method_of
-from ottla.client.errors import WrongConsumerState
+from ottla.client.errors import BadArgument, WrongConsumerState
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.model import TopicPartition
 
@@ -22,54 +21,80 @@ Result = TypeVar("Result")
 
 
 class CallBacks:
+    """A Ctrl-C may come between any two steps of the thread that waits. So what must not be lost then goes through
+    queues and dictionaries alone, whose calls are one step each: a lock that was just taken, or a future's condition,
+    would stay held for ever."""
+
     def __init__(self, thread: LoopThread) -> None:
         self._thread = thread
-        #: Calls to make here, and futures that have ended.
-        self._queue: SimpleQueue[Callable[[], None] | Future[Any]] = SimpleQueue()
-        #: Held by the thread that waits: two would take each other's calls and results from the queue.
-        self._turn = threading.Lock()
+        #: Calls to make here, and claims whose work has ended.
+        self._queue: SimpleQueue[Callable[[], None] | _Claim[Any]] = SimpleQueue()
+        #: The claim of the thread that waits: two would take each other's calls and results from the queue.
+        self._turn: dict[None, _Claim[Any]] = {}
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """For the thread that waits. Raises WrongConsumerState in any other, and in a call-back."""
-        if not self._turn.acquire(blocking=False):
+    def run(
+        self,
+        work: Callable[[], Coroutine[Any, Any, Result]],
+        unclaimed: Callable[[Result], None] | None = None,
+        *,
+        finally_: Callable[[], None] | None = None,
+    ) -> Result:
+        """As LoopThread.run, and makes the calls that come meanwhile. A result that a Ctrl-C keeps from the caller is
+        handed to `unclaimed`, in the loop's thread, once the work has ended; `finally_` is called before anybody else
+        may wait.
+
+        Raises WrongConsumerState where another thread waits, and in a call-back.
+        """
+        claim = _Claim[Result](self._queue.put)
+        try:
+            self._take_turn(claim)
+            self._thread.begin_soon(lambda: claim.begin(work))
+            while (item := self._queue.get()) is not claim:
+                if not isinstance(item, _Claim):  # or it is one that was given up by a Ctrl-C
+                    item()
+            result = claim.result()
+            self._ended(claim, finally_)
+        except CancelledError:  # by the loop's end
+            self._ended(claim, finally_)
+            self._thread.check_runs()
+            raise
+        except BaseException:
+            if self._turn.get(None) is claim:
+                try:
+                    self._give_up(claim, unclaimed)
+                finally:
+                    self._ended(claim, finally_)
+            raise
+        return result  # no call comes before it, in which a Ctrl-C could take it along
+
+    def _take_turn(self, claim: _Claim[Any]) -> None:
+        if self._turn.setdefault(None, claim) is not claim:
             raise WrongConsumerState(
                 "one thread at a time polls, unsubscribes or closes a consumer; "
                 "a call-back of a rebalance must not poll, unsubscribe or close"
             )
-        try:
-            yield
-        finally:
-            self._turn.release()
 
-    def run(
-        self, work: Callable[[], Coroutine[Any, Any, Result]], unclaimed: Callable[[Result], None] | None = None
-    ) -> Result:
-        """As LoopThread.run, and makes the calls that come meanwhile. A result that a Ctrl-C keeps from the caller is
-        handed to `unclaimed`, in the loop's thread."""
-        with self.alone():
-            return self.run_alone(work, unclaimed)
+    def _give_up(self, claim: _Claim[Result], unclaimed: Callable[[Result], None] | None) -> None:
+        if claim.has_failed:
+            return
+        ended = self._thread.begin(lambda: claim.given_up(unclaimed))
+        if unclaimed is not None:
+            ended.result()
 
-    def run_alone(
-        self, work: Callable[[], Coroutine[Any, Any, Result]], unclaimed: Callable[[Result], None] | None = None
-    ) -> Result:
-        claim = _Claim[Result]()
-        future = self._thread.begin(lambda: claim.filled(work))
-        future.add_done_callback(self._queue.put)
-        try:
-            while (item := self._queue.get()) is not future:
-                if not isinstance(item, Future):  # or it is one that was given up by a Ctrl-C
-                    item()
-            return future.result()
-        except BaseException:
-            future.cancel()
-            if unclaimed is not None:
-                self._thread.begin(lambda: claim.handed_to(unclaimed)).result()
-            raise
+    def _ended(self, claim: _Claim[Any], finally_: Callable[[], None] | None) -> None:
+        if self._turn.get(None) is claim:
+            try:
+                if finally_ is not None:
+                    finally_()
+            finally:
+                del self._turn[None]  # no call, in which a Ctrl-C could come: the result is the caller's then
 
     def relayed(self, listener: object) -> object:
         """A listener for the loop that has this one called here."""
         check_listener(listener)
+        for what in (ASSIGNED, REVOKED, LOST):
+            if inspect.iscoroutinefunction(getattr(listener, what, None)):
+                raise BadArgument(f"{what} is a coroutine, which nobody would await: the methods are plain ones here")
         return None if listener is None else _RelayedListener(listener, self._relay)
 
     async def _relay(self, method: Callable[[list[TopicPartition]], Any], partitions: list[TopicPartition]) -> None:
@@ -90,23 +115,39 @@ class CallBacks:
 
 
 class _Claim(Generic[Result]):
-    """A result in the loop's thread, whether or not the thread that waits for it ever gets it."""
+    """Work in the loop's thread, whether or not the thread that waits for its result ever gets it."""
 
-    def __init__(self) -> None:
-        self._task: asyncio.Task[Any] | None = None
-        self._results: list[Result] = []
+    def __init__(self, ended: Callable[[_Claim[Any]], None]) -> None:
+        self._told = ended
+        self._task: asyncio.Task[Result] | None = None
 
-    async def filled(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        self._task = asyncio.current_task()
-        result = await work()
-        self._results.append(result)
-        return result
+    def begin(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> None:
+        """In the loop's thread. It is told when the work has ended."""
+        self._task = asyncio.get_running_loop().create_task(_made(work))
+        self._task.add_done_callback(lambda _: self._told(self))
 
-    async def handed_to(self, unclaimed: Callable[[Result], None]) -> None:
-        if self._task is not None:
-            await asyncio.wait([self._task])
-        for result in self._results:
-            unclaimed(result)
+    def result(self) -> Result:
+        """When it has ended."""
+        assert self._task is not None
+        return self._task.result()
+
+    @property
+    def has_failed(self) -> bool:
+        task = self._task
+        return task is not None and task.done() and (task.cancelled() or task.exception() is not None)
+
+    async def given_up(self, unclaimed: Callable[[Result], None] | None) -> None:
+        task = self._task
+        if task is None:
+            return
+        task.cancel()
+        await asyncio.wait([task])
+        if unclaimed is not None and not self.has_failed:
+            unclaimed(task.result())
+
+
+async def _made(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    return await work()
 
 
 class _RelayedListener:

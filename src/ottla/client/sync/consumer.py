@@ -48,12 +48,11 @@ class Consumer:
         if self._closed:
             return
         self._thread.check_may_wait()
-        with self._calls.alone():
-            try:
-                self._calls.run_alone(lambda: self._inner.close(commit=commit))
-            finally:
-                self._closed = True
-                self._thread.end()
+        self._calls.run(lambda: self._inner.close(commit=commit), finally_=self._end)
+
+    def _end(self) -> None:
+        self._closed = True
+        self._thread.end()
 
     def subscribe(
         self,
@@ -164,6 +163,10 @@ class Consumer:
         while True:
             record = self._inner.next_ahead()
             if record is None:
-                self._calls.run(self._inner.read_ahead)
+                self._calls.run(self._inner.read_ahead, _lies_ready)
             else:
                 yield record
+
+
+def _lies_ready(_: None) -> None:
+    """What was read ahead lies where the next look finds it, whether a Ctrl-C came or not."""

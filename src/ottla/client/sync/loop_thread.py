@@ -89,6 +89,12 @@ class LoopThread:
             loop = self._started()  # or raises, before there is a coroutine that nobody would await
             return asyncio.run_coroutine_threadsafe(_made(work), loop)
 
+    def begin_soon(self, call: Callable[[], object]) -> None:
+        """Has a plain function called in the loop's thread, and waits for nothing."""
+        self.check_may_wait()
+        with self._lock:
+            self._started().call_soon_threadsafe(call)
+
     @property
     def is_here(self) -> bool:
         """Whether the caller is the loop's own thread."""

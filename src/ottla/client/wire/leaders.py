@@ -60,10 +60,9 @@ async def ask_leaders(
     async def _one(leader: int, group: Sequence[TopicPartition], errors: dict[TopicPartition, KafkaError]) -> None:
         try:
             await ask(leader, group, results, errors)
-        except UnknownBroker as error:
-            # A round of metadata since: somebody else leads, or is about to.
+        except UnknownBroker as error:  # it has left the cluster meanwhile: somebody else leads, or will
             for tp in group:
-                errors[tp] = NotLeaderOrFollower(str(error))
+                errors[tp] = NotLeaderOrFollower(f"{tp}: {error}")
         except KafkaError as error:
             if not error.retriable:
                 raise

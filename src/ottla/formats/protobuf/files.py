@@ -14,6 +14,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
 from ottla.formats.errors import BadRecord, BadSpec
+from ottla.formats.protobuf.google_types import GOOGLES
 from ottla.formats.protobuf.source_text import parse_proto
 from ottla.formats.registry.interface import PROTOBUF, WrittenSchema
 from ottla.formats.source import Behind, SchemaLanguage, bytes_of_file, text_of_file
@@ -34,6 +35,7 @@ _CONFLUENTS: Final = {
         message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }""",
     "confluent/type/variant.proto": """syntax = "proto3"; package confluent.type;
         message Variant { bytes metadata = 1; bytes value = 2; }""",
+    **GOOGLES,
 }
 _BUILT_IN: Final = {*_WELL_KNOWN, *_CONFLUENTS}
 
@@ -41,15 +43,19 @@ _BUILT_IN: Final = {*_WELL_KNOWN, *_CONFLUENTS}
 class ProtobufSchema:
     """A file, and the message of it that is meant."""
 
-    def __init__(self, files: list[FileDescriptorProto], name: str | None) -> None:
+    def __init__(self, files: list[FileDescriptorProto], name: str | None, *, is_text: bool = False) -> None:
         """The last of the files is the one that is meant; the others are what it needs."""
         self._file = files[-1]
         pool = _pool(files)
-        paths = dict(_paths(self._file.message_type, ()))
+        paths = dict(_paths(self._file.message_type, (), counts_entries=not is_text))
         if not paths:
             raise BadSpec("the Protobuf schema has no message")
         prefix = f"{self._file.package}." if self._file.package else ""
+        #: Names by indexes. Confluent's Java client finds these in what is registered: a text has no messages for the
+        #: entries of maps, a descriptor has. Others count them always, so what no message has is looked for as they do.
         self._names = {path: prefix + found for found, path in paths.items()}
+        others = _paths(self._file.message_type, (), counts_entries=is_text)
+        self._others_names = {path: prefix + found for found, path in others}
         self._pool = pool
         #: The full name of the message.
         self.name = self._chosen(name, [prefix + found for found in paths])
@@ -67,7 +73,7 @@ class ProtobufSchema:
 
     def at(self, path: tuple[int, ...]) -> Any:
         """The message that a record's indexes lead to."""
-        name = self._names.get(path)
+        name = self._names.get(path) or self._others_names.get(path)
         if name is None:
             raise BadRecord(f"the Protobuf schema has no message at {'.'.join(map(str, path))}")
         return self._pool.FindMessageTypeByName(name)
@@ -99,9 +105,9 @@ def parse(schema: WrittenSchema, behind: Behind, name: str | None) -> ProtobufSc
         if schema.text.startswith(_SET):
             raw = b64decode(schema.text.removeprefix(_SET))
             return ProtobufSchema(_set_of(raw, "the schema"), name)
-        return ProtobufSchema(
-            [*(_file_of(one.text, label) for label, one in behind), _file_of(schema.text, _MAIN)], name
-        )
+        main = _descriptor_of(schema.text, _MAIN)
+        files = [_file_of(one.text, label) for label, one in behind]
+        return ProtobufSchema([*files, main or parse_proto(schema.text, _MAIN)], name, is_text=main is None)
     except (TypeError, ValueError, KeyError, RecursionError) as error:
         if isinstance(error, BadSpec):
             raise
@@ -128,17 +134,21 @@ LANGUAGE: Final = SchemaLanguage(
 
 
 def _file_of(text: str, label: str) -> FileDescriptorProto:
-    """From a .proto file's text, or from a descriptor in base64, which is what Confluent's Python client registers."""
+    return _descriptor_of(text, label) or parse_proto(text, label)
+
+
+def _descriptor_of(text: str, label: str) -> FileDescriptorProto | None:
+    """In base64, which is what Confluent's Python client registers; None where the text is a .proto file's."""
     compact = "".join(text.split())
     try:
         raw = b64decode(compact, validate=True)
         found: Any = FileDescriptorProto.FromString(raw)
-        if found.message_type or found.enum_type:
-            found.name = label
-            return found
     except (NoBase64, DecodeError, ValueError):
-        pass
-    return parse_proto(text, label)
+        return None
+    if not found.message_type and not found.enum_type:
+        return None
+    found.name = label
+    return found
 
 
 def _set_of(raw: bytes, where: str) -> list[FileDescriptorProto]:
@@ -191,13 +201,19 @@ def _pool(files: list[FileDescriptorProto]) -> DescriptorPool:
             add_well_known(other.name)
         pool.AddSerializedFile(descriptor.serialized_pb)
 
+    def add_built_in(name: str) -> None:
+        if name in _WELL_KNOWN:
+            add_well_known(name)
+        elif name in _CONFLUENTS and name not in given | known:
+            known.add(name)
+            built_in = parse_proto(_CONFLUENTS[name], name)
+            for other in built_in.dependency:
+                add_built_in(other)
+            pool.AddSerializedFile(built_in.SerializeToString())
+
     for file in files:
         for name in file.dependency:
-            if name in _WELL_KNOWN:
-                add_well_known(name)
-            elif name in _CONFLUENTS and name not in given | known:
-                known.add(name)
-                pool.AddSerializedFile(parse_proto(_CONFLUENTS[name], name).SerializeToString())
+            add_built_in(name)
         if file.name not in known:
             known.add(file.name)
             _add(pool, file, [name for name in file.dependency if name not in given | _BUILT_IN])
@@ -222,10 +238,14 @@ def _add(pool: DescriptorPool, file: FileDescriptorProto, missing: list[str]) ->
         raise BadSpec(f"the Protobuf schema imports {', '.join(missing)}, which is not there: {error}") from None
 
 
-def _paths(messages: Iterable[Any], above: tuple[int, ...], prefix: str = "") -> Any:
-    """Names and indexes of all messages; entries of maps have indexes, and are none."""
-    for index, message in enumerate(messages):
+def _paths(messages: Iterable[Any], above: tuple[int, ...], prefix: str = "", *, counts_entries: bool) -> Any:
+    """Names and indexes of all messages. Entries of maps are none, and have indexes where those count."""
+    index = 0
+    for message in messages:
         path = (*above, index)
         if not message.options.map_entry:
             yield prefix + message.name, path
-            yield from _paths(message.nested_type, path, f"{prefix}{message.name}.")
+            yield from _paths(message.nested_type, path, f"{prefix}{message.name}.", counts_entries=counts_entries)
+        elif not counts_entries:
+            continue
+        index += 1

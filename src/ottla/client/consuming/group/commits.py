@@ -134,7 +134,7 @@ class Commits:
 
             def ended(done: asyncio.Task[None]) -> None:
                 if done.cancelled():  # by `close`: nobody knows whether the coordinator has heard of it
-                    call(offsets, ClientClosed("the consumer was closed before the commit was answered"))
+                    _told(call, offsets, ClientClosed("the consumer was closed before the commit was answered"))
 
             task.add_done_callback(ended)
 
@@ -157,7 +157,7 @@ class Commits:
         except KafkaError as error:
             failed = error
         if then is not None:
-            then(offsets, failed)
+            _told(then, offsets, failed)
 
     def _passes(self, error: KafkaError) -> bool:
         """Whether to try again. While this member itself is joining, the end of that is waited for."""
@@ -281,3 +281,12 @@ class Commits:
                 "the offsets were not committed: this consumer is no member of its group yet; poll first"
             )
         return CommitFailed(_REBALANCED.format(reason=because or "some were given to others", **known))
+
+
+def _told(call: OnCommitted, offsets: Offsets, error: KafkaError | None) -> None:
+    """A caller's mistake is not the commit's end."""
+    try:
+        call(offsets, error)
+    except Exception as raised:
+        context = {"message": "a call-back of commit_async raised", "exception": raised}
+        asyncio.get_running_loop().call_exception_handler(context)

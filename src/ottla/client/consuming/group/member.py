@@ -112,6 +112,7 @@ class GroupMember:
 
     def subscribe(self, topics: Iterable[str], listener: object) -> None:
         self._subscribed.choose(topics)
+        self._reading.want(self._subscribed.topics.__contains__)
         self._cluster.auto_create = self._settings.allow_auto_create_topics
         self._listener = listener
         self._membership.want("the subscription changed" if self._membership.member_id else "")
@@ -119,6 +120,7 @@ class GroupMember:
 
     def subscribe_pattern(self, pattern: str | re.Pattern[str], listener: object) -> None:
         self._subscribed.match(pattern)
+        self._reading.want(re.compile(pattern).fullmatch)
         self._cluster.auto_create = False  # a topic that matched and was deleted must not come back for having matched
         self._listener = listener
         self._membership.want("the subscription changed" if self._membership.member_id else "")
