@@ -446,7 +446,7 @@ class FetchHandler(Participant):
     @staticmethod
     def refuse(peer: Peer, reason: str) -> None:
         log_event.warning_limited("closing a connection", peer=peer.host, reason=reason)
-        peer.abort()
+        peer.refuse()
 
 
 def _only_key(request: FetchRequest) -> tuple[str | bytes, int] | None:
