@@ -201,3 +201,27 @@ def test_a_crowd_that_stalls_is_closed_some_at_a_time(room: Room) -> None:
         assert counts == [CLOSED_AT_ONCE] * 3
 
     asyncio.run(scenario())
+
+
+def test_one_that_ends_while_another_is_closed_does_not_end_the_look(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closing one settles all that have ended: some of the others may have nothing left by then."""
+    monkeypatch.setattr(answer_memory, "_LOOK_S", 0.001)
+    first, second, third = (Holder() for _ in range(3))
+
+    def close(connection: Any) -> None:
+        room.close(connection)
+        room.memory.note(second, 0)  # type: ignore[arg-type]
+
+    async def scenario() -> None:
+        room.memory = AnswerMemory(room.clock, close)
+        for holder in (first, second, third):
+            room.memory.note(holder, HELD_BYTES_MAX)  # type: ignore[arg-type]
+        room.clock.ms = STALLED_MS + 1
+        room.memory.wait(lambda: None)
+        room.memory._look()
+        room.memory.close()
+
+    asyncio.run(scenario())
+    assert room.closed == [first, third]

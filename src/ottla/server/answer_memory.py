@@ -92,6 +92,8 @@ class AnswerMemory:
         delay_s = _LOOK_S if len(stalled) <= CLOSED_AT_ONCE else _NEXT_S
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._look)
         for connection in stalled[:CLOSED_AT_ONCE]:
+            if connection not in self.held:
+                continue  # to close one before it has settled others, too
             log_event.warning_limited(
                 "closing a connection that does not take its answer", peer=connection.host, bytes=self.held[connection]
             )
