@@ -14,7 +14,8 @@ from ottla.protocol.generated.api_versions import ApiVersionsRequest
 from ottla.protocol.generated.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.protocol.header import RequestHeader, encode_request
 from ottla.records.record import Record, encode_batch
-from ottla.server.listeners import Server
+from ottla.server.buffers import FIRST_READ_BYTES
+from ottla.server.listeners import LOOK_MS, Server
 from ottla.server.request_memory import BoundedRounds
 
 IDLE_MS = 60_000
@@ -186,6 +187,29 @@ def test_a_starved_connection_goes_on_when_others_are_closed() -> None:
         slow[1].transport.abort()
         await asyncio.sleep(1)
         assert rounds.held_bytes == 0
+
+    run(scenario, **BOUND)
+
+
+def test_a_starved_connection_goes_on_when_others_hold_less() -> None:
+    async def scenario(one: OneBroker) -> None:
+        rounds = server_of(one)._rounds
+        assert isinstance(rounds, BoundedRounds)
+        frame = produce_request(30_000)
+        slow = [await trickle(one) for _ in range(2_000_000 // FIRST_READ_BYTES + 1)]
+        for connection in slow:
+            connection.transport.write(frame[:2000])
+        await asyncio.sleep(0.1)
+        assert rounds.held_bytes >= 2_000_000
+        late = await trickle(one)
+        late.transport.write(frame[:2000])
+        await asyncio.sleep(0.1)
+        late.transport.write(frame[2000:])
+        await asyncio.sleep(0.1)
+        assert late.answers() == 0
+        await asyncio.sleep(3 * LOOK_MS / 1000)
+        assert rounds.held_bytes < 2_000_000
+        assert late.answers() == 1
 
     run(scenario, **BOUND)
 

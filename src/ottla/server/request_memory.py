@@ -44,13 +44,18 @@ class BoundedSettling(Settling):
 
     def settle(self, *, crowded: bool) -> bool:
         is_left = super().settle(crowded=crowded)
-        while self._starved and self.held_bytes < self._queued_bytes_max:
+        while self.may_wake:
             connection = next(iter(self._starved))
             del self._starved[connection]
             self.count(connection)
             self.touched.append(connection)
             is_left |= super().settle(crowded=crowded)
         return is_left
+
+    @property
+    def may_wake(self) -> bool:
+        """Whether the next round's end has room for somebody who waits for it."""
+        return bool(self._starved) and self.held_bytes < self._queued_bytes_max
 
     def close(self, connection: Connection) -> None:
         super().close(connection)
@@ -95,3 +100,5 @@ class BoundedRounds(Rounds):
     def shrink(self, connection: Connection) -> None:
         super().shrink(connection)
         self.settling.count(connection)
+        if self.settling.may_wake:
+            self._schedule()  # or they would wait for somebody else's round
