@@ -9,6 +9,7 @@ import struct
 import tempfile
 
 import pytest
+from tests.handlers.frames import batch, fetch_request, produce_request
 from tests.server.conftest import BrokerThread, Peer
 
 from ottla.handlers.routes import HOT, ROUTES, advertised
@@ -105,6 +106,45 @@ def test_a_name_that_is_no_utf8_is_nobodys(peer: Peer) -> None:
 @pytest.mark.parametrize("length", [-1, 0, 7, 100 * 1024 * 1024 + 1, 2**31 - 1, -(2**31)])
 def test_a_frame_of_a_bad_length_closes_the_connection_before_it_arrives(peer: Peer, length: int) -> None:
     peer.send(struct.pack(">i", length))
+    assert peer.is_closed()
+
+
+BAD_LENGTHS = [struct.pack(">i", length) for length in (-1, 7, 2**31 - 1)]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *BAD_LENGTHS,
+        *(length + b"rest of no frame" for length in BAD_LENGTHS),
+        raw_frame(struct.pack(">hhih", 9999, 0, 1, -1)),
+        raw_frame(struct.pack(">hhih", 0, 99, 1, -1)),
+        raw_frame(struct.pack(">hhih", 1, 12, 1, -1) + b"\0" * 5),
+    ],
+)
+def test_what_came_before_a_bad_frame_is_answered(running: BrokerThread, peer: Peer, bad: bytes) -> None:
+    """As by Kafka, which looks at a frame when the one before it is answered."""
+    nothing = fetch_request(topic="nobody's", max_wait_ms=1)
+    good = [
+        (api_versions(), 3),
+        (produce_request(batch(b"v"), topic="nobody's"), 8),
+        (nothing, 11),
+        (api_versions(), 3),
+    ]
+    peer.send(b"".join(peer.frame(*each) for each in good) + bad)
+    for number in range(1, len(good) + 1):
+        assert peer.receive()[:4] == struct.pack(">i", number)
+    assert peer.is_closed()
+
+
+@pytest.mark.parametrize("bad", [*BAD_LENGTHS, *(length + b"rest of no frame" for length in BAD_LENGTHS)])
+def test_a_fetch_that_waits_is_answered_before_a_bad_frame_closes_the_connection(
+    running: BrokerThread, peer: Peer, bad: bytes
+) -> None:
+    topic = f"waits-{bad.hex()}"
+    running.create_topic(topic)
+    peer.send(peer.frame(fetch_request(topic=topic, max_wait_ms=200), 11) + bad)
+    assert peer.receive()[:4] == struct.pack(">i", 1)
     assert peer.is_closed()
 
 

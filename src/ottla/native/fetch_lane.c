@@ -53,7 +53,8 @@
 
 /* Names of what is asked for, made once. */
 static PyObject *name_number, *name_active, *name_log, *name_epoch, *name_high_watermark, *name_end_offset,
-    *name_start_offset, *name_size, *name_sealed, *name_file, *name_fileno, *name_closed, *name_answers, *name_bytes_out;
+    *name_start_offset, *name_size, *name_sealed, *name_file, *name_fileno, *name_closed, *name_answers, *name_bytes_out,
+    *name_loaded, *name_is_stable;
 
 /* -- a run: the answers of all lanes in a round */
 
@@ -80,7 +81,7 @@ struct FetchLane {
     PyObject_HEAD
     int fd;
     FetchRun *run;
-    PyObject *peer, *policy, *leader, *log, *places, *known, *remember, *near, *traffic;
+    PyObject *peer, *policy, *leader, *log, *producers, *places, *known, *remember, *near, *traffic;
     long long policy_number, epoch, min_bytes, max_bytes;
     uint8_t *repeated; /* prefix, suffix, middle, rest and tail, one behind the other */
     uint32_t prefix_size, suffix_size, middle_size, rest_size, tail_size;
@@ -392,7 +393,7 @@ static void fill_head(const FetchLane *lane, uint8_t *data, uint32_t head, uint3
     put_big32(data, head - LENGTH_BYTES + size + lane->tail_size);
     put_big32(data + CORRELATION_AT, correlation);
     uint8_t *at = put_all(data + CORRELATION_END, middle, lane->middle_size);
-    /* Read uncommitted: what is committed is stable. */
+    /* No transaction is open: what is committed is stable. */
     const long long numbers[] = {high_watermark, high_watermark, log_start};
     for (int i = 0; i < 2 + lane->has_log_start; i++, at += OFFSET_BYTES)
         put_big64(at, numbers[i]);
@@ -413,6 +414,17 @@ static int is_as_before(const FetchLane *lane)
     Py_ssize_t before = PyObject_Size(answers);
     Py_DECREF(answers);
     return before == 0;
+}
+
+/* Whether no transaction is open in the log, so that its last stable offset is the high watermark. */
+static int is_stable(const FetchLane *lane)
+{
+    PyObject *producers = PyObject_GetAttr(lane->producers, name_loaded);
+    if (producers == NULL)
+        return 0;
+    int result = producers == Py_None || is_object(producers, name_is_stable, Py_True);
+    Py_DECREF(producers);
+    return result;
 }
 
 static int count(const FetchLane *lane, long long size)
@@ -464,7 +476,7 @@ static int read_answer(FetchLane *lane, const Found *found, uint32_t correlation
 static int serve(FetchLane *lane, uint32_t correlation, long long offset)
 {
     long long high_watermark, end_offset, log_start;
-    if (!lane->run->has_room || !is_as_before(lane)
+    if (!lane->run->has_room || !is_as_before(lane) || !is_stable(lane)
         || !get_number(lane->leader, name_high_watermark, &high_watermark)
         || !get_number(lane->places, name_end_offset, &end_offset)
         || !get_number(lane->places, name_start_offset, &log_start) || high_watermark != end_offset || offset < log_start)
@@ -517,6 +529,7 @@ static int lane_traverse(FetchLane *lane, visitproc visit, void *arg)
     Py_VISIT(lane->policy);
     Py_VISIT(lane->leader);
     Py_VISIT(lane->log);
+    Py_VISIT(lane->producers);
     Py_VISIT(lane->places);
     Py_VISIT(lane->known);
     Py_VISIT(lane->remember);
@@ -533,6 +546,7 @@ static int lane_clear(FetchLane *lane)
     Py_CLEAR(lane->policy);
     Py_CLEAR(lane->leader);
     Py_CLEAR(lane->log);
+    Py_CLEAR(lane->producers);
     Py_CLEAR(lane->places);
     Py_CLEAR(lane->known);
     Py_CLEAR(lane->remember);
@@ -605,12 +619,12 @@ enum { PREFIX, SUFFIX, MIDDLE, REST, TAIL, PARTS };
 static PyObject *run_lane(FetchRun *run, PyObject *args)
 {
     int fd, version, has_log_start, compact;
-    PyObject *peer, *policy, *leader, *log, *places, *known, *remember, *near, *traffic;
+    PyObject *peer, *policy, *leader, *log, *producers, *places, *known, *remember, *near, *traffic;
     long long policy_number, epoch, min_bytes, max_bytes;
     Part parts[PARTS];
-    if (!PyArg_ParseTuple(args, "iOi(y#y#)(OL)(OLO)(OOOO)(OLL)(y#y#y#pp):lane", &fd, &peer, &version, &parts[PREFIX].data,
+    if (!PyArg_ParseTuple(args, "iOi(y#y#)(OL)(OLOO)(OOOO)(OLL)(y#y#y#pp):lane", &fd, &peer, &version, &parts[PREFIX].data,
                           &parts[PREFIX].size, &parts[SUFFIX].data, &parts[SUFFIX].size, &policy, &policy_number, &leader,
-                          &epoch, &log, &places, &known, &remember, &near, &traffic, &min_bytes, &max_bytes, &parts[MIDDLE].data,
+                          &epoch, &log, &producers, &places, &known, &remember, &near, &traffic, &min_bytes, &max_bytes, &parts[MIDDLE].data,
                           &parts[MIDDLE].size, &parts[REST].data, &parts[REST].size, &parts[TAIL].data, &parts[TAIL].size,
                           &has_log_start, &compact))
         return NULL;
@@ -634,6 +648,7 @@ static PyObject *run_lane(FetchRun *run, PyObject *args)
     lane->policy = Py_NewRef(policy);
     lane->leader = Py_NewRef(leader);
     lane->log = Py_NewRef(log);
+    lane->producers = Py_NewRef(producers);
     lane->places = Py_NewRef(places);
     lane->known = Py_NewRef(known);
     lane->remember = Py_NewRef(remember);
@@ -667,6 +682,7 @@ static int make_names(void)
         {&name_high_watermark, "high_watermark"}, {&name_end_offset, "end_offset"}, {&name_start_offset, "start_offset"},
         {&name_size, "size"}, {&name_sealed, "sealed"}, {&name_file, "file"}, {&name_fileno, "fileno"},
         {&name_closed, "closed"}, {&name_answers, "answers"}, {&name_bytes_out, "bytes_out"},
+        {&name_loaded, "loaded"}, {&name_is_stable, "is_stable"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if ((*names[i].name = PyUnicode_InternFromString(names[i].text)) == NULL)

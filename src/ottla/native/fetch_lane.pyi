@@ -20,8 +20,9 @@ class FetchRun:
         request: tuple[bytes, bytes],
         # The policy, and the number that it had when the request was allowed.
         policy: tuple[Any, int],
-        # The leader, the leader epoch that the request was fenced with, and the log that it had.
-        leader: tuple[Any, int, Any],
+        # The leader, the leader epoch that the request was fenced with, the log that it had, and what that remembers of
+        # producers: where a transaction may be open, nothing is taken.
+        leader: tuple[Any, int, Any, Any],
         # The log's places; what knows where an offset lies, what takes note of it, and what looks it up.
         places: tuple[Any, Callable[[int], Any], Callable[[int, Any], None], Callable[[int], Any]],
         # What is added to, and how many bytes of records there must be and may be.

@@ -89,6 +89,7 @@ class Connection:
         "produce_memo",
         "produces_open",
         "receive_into",
+        "refused",
         "released",
         "send",
         "session",
@@ -135,6 +136,8 @@ class Connection:
         self.peer_gone = False
         #: To be closed at the end of the round.
         self.closed = False
+        #: What it has sent is no request: nothing more is read.
+        self.refused = False
         #: Closed, and everything it held given back.
         self.released = False
         #: What handlers remember of the last request of their kind, to recognise its like.
@@ -332,6 +335,11 @@ class Connection:
     def abort(self) -> None:
         self.closed = True
         self._after(self)
+
+    def refuse(self) -> None:
+        """What it has sent is not served, so it is closed; the answers before that one leave."""
+        self.refused = True
+        self.abort()
 
     # -- sending
 

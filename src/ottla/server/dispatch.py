@@ -345,7 +345,7 @@ class Dispatcher:
 
     def _refuse(self, connection: Peer, reason: str) -> None:
         log_event.warning_limited("closing a connection", peer=connection.host, reason=reason)
-        connection.abort()
+        connection.refuse()
 
     def _failed(self, connection: Peer, header: RequestHeader, error: Exception) -> None:
         if isinstance(error, DecodeError):

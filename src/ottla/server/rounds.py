@@ -31,6 +31,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla import logs
+from ottla.handlers.routes import PRODUCE
 from ottla.ports import Clock
 from ottla.ports.network import BROKEN, READABLE, WRITABLE
 from ottla.protocol.fields import INT32, LENGTH_BYTES, REQUEST_FIELDS_BYTES, REQUEST_HEAD, REQUEST_HEAD_BYTES
@@ -284,6 +285,9 @@ class Rounds:
     # -- receiving
 
     def _receive(self, connection: Connection, *, broken: bool = False) -> None:
+        if connection.refused:
+            self.settling.lost(connection)  # it is muted: the network has named it since it is broken
+            return
         connection.claim_places()
         try:
             received = self._incoming.receive(connection)
@@ -333,8 +337,12 @@ class Rounds:
         while end - start >= REQUEST_HEAD_BYTES:
             length, key, version, correlation = unpack(data, start)
             if length > self._frame_bytes_max or length < REQUEST_FIELDS_BYTES:
-                log_bad_frame(length, connection)
-                self.settling.lost(connection)
+                connection.start = start
+                if connection.takes(key):
+                    log_bad_frame(length, connection)
+                    self._hang_up(connection)
+                else:  # what was asked before is answered first
+                    self._incoming.park(connection, buffer)
                 return
             frame_end = start + LENGTH_BYTES + length
             if frame_end > end:
@@ -366,6 +374,8 @@ class Rounds:
             start = frame_end
             self._ends_ms -= length >> WRITTEN_A_MS_SHIFT
             if connection.closed:
+                if connection.refused:
+                    self._hang_up(connection)
                 return
             connection.begun_ms = connection.last_active_ms
         connection.start = start
@@ -381,9 +391,22 @@ class Rounds:
             connection.mute(False)
         if needed == 0 and LENGTH_BYTES <= end - start < REQUEST_HEAD_BYTES:
             (length,) = INT32.unpack_from(data, start)
-            if length > self._frame_bytes_max or length < REQUEST_FIELDS_BYTES:
+            is_bad = length > self._frame_bytes_max or length < REQUEST_FIELDS_BYTES
+            if is_bad and connection.takes(PRODUCE):
                 log_bad_frame(length, connection)
-                self.settling.lost(connection)
+                self._hang_up(connection)
+
+    def _hang_up(self, connection: Connection) -> None:
+        """What has come is no request: nothing more is read, and the connection ends once it has what it is owed.
+
+        Kafka looks at a frame when those before it are answered, so that a bad one costs none of them its answer.
+        """
+        buffer = connection.buffer
+        assert buffer is not None
+        connection.closed, connection.refused = False, True
+        connection.start = connection.end
+        self._incoming.keep_rest(connection, buffer, 0)
+        self.settling.peer_gone(connection)
 
     def _is_over(self, connection: Connection) -> bool:
         """Whether this connection's next frame comes too late for this round."""

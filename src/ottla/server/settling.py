@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from ottla import logs
 from ottla.ports import Clock
-from ottla.protocol.fields import REQUEST_HEAD_BYTES
+from ottla.protocol.fields import LENGTH_BYTES
 from ottla.server.connection import Connection
 from ottla.server.incoming import IncomingBuffers
 from ottla.server.round_bounds import CLOSING_CROWDED_MS, CLOSING_MS, SETTLED_A_LOOK
@@ -116,7 +116,7 @@ class Settling:
                 return
 
     def _settle_one(self, connection: Connection) -> None:
-        if connection.answers and not connection.closed:
+        if connection.answers and (not connection.closed or connection.refused):
             try:
                 self.sending.send(connection)
             except OSError:
@@ -129,7 +129,7 @@ class Settling:
             return
         if connection.busy or connection.unsent:
             return
-        if connection.buffer is not None and connection.end - connection.start >= REQUEST_HEAD_BYTES:
+        if connection.buffer is not None and connection.end - connection.start >= LENGTH_BYTES:
             self._backlog[connection] = None
         elif connection.muted:
             connection.mute(False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from typing import Any
 
@@ -18,9 +19,11 @@ from tests.handlers.frames import (
 )
 from tests.server.conftest import BrokerThread, Peer
 
-from ottla.model import ErrorCode
+from ottla.broker.broker import Broker
+from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.fetch import FetchPartition, FetchResponse, FetchTopic
 from ottla.protocol.generated.produce import ProduceResponse
+from ottla.storage.log.append import Origin
 
 
 @pytest.fixture
@@ -36,6 +39,51 @@ def test_every_version_reads_what_was_produced(peer: Peer, topic: str, version: 
     produce(peer, batch(b"c"), topic=topic)
     answer = fetch(peer, topic=topic, version=version)
     assert (answer.error_code, answer.high_watermark, values(answer)) == (0, 3, [b"a", b"b", b"c"])
+
+
+@pytest.mark.parametrize("version", [4, 5, 7, 9, 11, 12])
+def test_bytes_behind_a_request_are_never_taken_for_its_offset(peer: Peer, topic: str, version: int) -> None:
+    """They are passed over, as by Kafka, also where they look like the end of a request."""
+
+    def ask(behind: int) -> list[bytes | None]:
+        frames = [peer.frame(fetch_request(offset, topic=topic), version) for offset in (0, behind)]
+        whole = struct.pack(">i", 2 * len(frames[0]) - 4) + frames[0][4:] + frames[1]
+        # What is remembered is all but the offset: the correlation id of the copy must not tell them apart.
+        peer.send(whole[: len(frames[0]) + 8] + bytes(4) + whole[len(frames[0]) + 12 :])
+        return values(peer.answer(FetchResponse, version).responses[0].partitions[0])
+
+    for value in (b"a", b"b"):
+        produce(peer, batch(value), topic=topic)
+    assert [ask(behind) for behind in (0, 0, 1, 1)] == [[b"a", b"b"]] * 4
+
+
+def open_a_transaction(running: BrokerThread, topic: str) -> None:
+    data = batch(b"open", producer_id=70, producer_epoch=0, base_sequence=-1, transactional=True)
+
+    def begin(broker: Broker) -> None:
+        services = broker.services
+        assert services is not None
+        leader = services.replicas.leaders[TopicPartition(topic, 0)]
+
+        def stage() -> None:
+            leader.log.stage(memoryview(bytearray(data)), leader.epoch, services.clock.wall_ms(), Origin.COORDINATOR)
+            services.writes.staged(leader)
+
+        services.round.within(stage)
+
+    running.look(begin)
+
+
+def test_a_repeated_fetch_is_told_the_last_stable_offset(running: BrokerThread, topic: str) -> None:
+    """As by Kafka, which says it to those that read uncommitted, too."""
+    with running.connect() as writer, running.connect() as reader:
+        produce(writer, batch(b"a"), topic=topic)
+        for _ in range(3):
+            assert fetch(reader, topic=topic).last_stable_offset == 1
+        open_a_transaction(running, topic)
+        for _ in range(4):
+            answer = fetch(reader, topic=topic)
+            assert (answer.high_watermark, answer.last_stable_offset) == (2, 1)
 
 
 @pytest.mark.parametrize("version", range(13, 19))

@@ -126,7 +126,11 @@ class Peer(Protocol):
         ...
 
     def abort(self) -> None:
-        """Closes the connection: the only answer to a client that broke the protocol, or asked for none."""
+        """Closes the connection: the only answer where a request has failed, or its client asked for none."""
+        ...
+
+    def refuse(self) -> None:
+        """Closes the connection of a client that broke the protocol; what it has asked before is still answered."""
         ...
 
     # -- Produce requests, which may follow one another before the first is answered

@@ -119,7 +119,7 @@ class FetchHandler(Participant):
             if not may_hold_files(self._disk):
                 return False
             before = bytearray(memo.room)
-            at = head.fill(before, correlation, leader.high_watermark, log.places.start_offset, size)
+            at = head.fill(before, correlation, leader.high_watermark, log.places.start_offset, size, memo.stable())
             peer.answer(before[:at])
             peer.answer(FilePiece(file, position, size))
             if head.tail:
@@ -127,7 +127,7 @@ class FetchHandler(Participant):
         else:
             # The request is read: its buffer takes the answer, and the records come into it straight from the file,
             # with the header behind them, by which the cursor knows its next place.
-            at = head.fill(data, correlation, leader.high_watermark, log.places.start_offset, size)
+            at = head.fill(data, correlation, leader.high_watermark, log.places.start_offset, size, memo.stable())
             end = at + size
             try:
                 got = file.read_into(view[at : end + HEADER_SIZE], position)
@@ -446,7 +446,7 @@ class FetchHandler(Participant):
     @staticmethod
     def refuse(peer: Peer, reason: str) -> None:
         log_event.warning_limited("closing a connection", peer=peer.host, reason=reason)
-        peer.abort()
+        peer.refuse()
 
 
 def _only_key(request: FetchRequest) -> tuple[str | bytes, int] | None:

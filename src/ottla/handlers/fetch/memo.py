@@ -42,6 +42,7 @@ class FetchMemo:
         "offset_at",
         "policy",
         "prefix",
+        "producers",
         "room",
         "suffix",
         "traffic",
@@ -70,6 +71,8 @@ class FetchMemo:
         #: That of the leader when the request was fenced.
         self.epoch = leader.epoch
         self.log = leader.log
+        #: Whose answer to the request's first way was the log's last stable offset, so that it has read what there was.
+        self.producers = leader.log.producer_memory
         self.cursor = Cursor(leader.log)
         self.min_bytes = max(1, request.min_bytes)
         self.max_bytes = max_bytes
@@ -94,6 +97,11 @@ class FetchMemo:
             return offset
         return -1
 
+    def stable(self) -> int:
+        """The last stable offset, or -1 where it is the high watermark: no transaction is open."""
+        producers = self.producers.loaded
+        return -1 if producers is None or producers.is_stable else self.leader.last_stable_offset
+
     def lane(self, run: FetchRun, policy: Policy, fd: int, peer: Peer) -> FetchLane | None:
         """What recognises the same requests and is compiled; None where there is too much in them for it."""
         places, head = self.log.places, self.head
@@ -104,7 +112,7 @@ class FetchMemo:
                 self.version,
                 (self.prefix, self.suffix),
                 (policy, self.policy),
-                (self.leader, self.epoch, self.log),
+                (self.leader, self.epoch, self.log, self.producers),
                 (places, places.known, places.remember, self.log.near),
                 (self.traffic, self.min_bytes, self.max_bytes),
                 (head.middle, head.rest, head.tail, head.has_log_start, head.is_compact),

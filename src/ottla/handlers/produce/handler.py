@@ -493,4 +493,4 @@ class ProduceHandler(Participant):
 
     def _refuse(self, peer: Peer, reason: str) -> None:
         log_event.warning_limited("closing a connection", peer=peer.host, reason=reason)
-        peer.abort()
+        peer.refuse()

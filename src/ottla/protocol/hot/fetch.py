@@ -47,6 +47,7 @@ class FetchRequest:
     __slots__ = (
         "cluster_id",
         "directories",
+        "end",
         "forgotten",
         "high_watermarks",
         "isolation_level",
@@ -75,6 +76,8 @@ class FetchRequest:
     def __init__(self) -> None:
         # The fields above are set by the parser, each once.
         self.cluster_id: str | None = None
+        #: Where it ends; bytes behind it are passed over. -1: nobody knows.
+        self.end = -1
         self.replica_epoch = -1
         self.topics: list[tuple[str | bytes, list[FetchPartition]]] = []
         self.forgotten: list[tuple[str | bytes, list[int]]] = []
@@ -97,6 +100,7 @@ def parse_fetch(buf: HotBuffer, pos: int, version: int, end: int | None = None) 
         raise DecodeError(f"these bytes are no FetchRequest of version {version}: {fault}") from fault
     if pos > end:
         raise DecodeError(f"a FetchRequest that ends at {pos} in a frame that ends at {end}")
+    request.end = pos
     return request
 
 

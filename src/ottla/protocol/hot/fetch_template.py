@@ -91,6 +91,7 @@ def sole_offset_at(buf: HotBuffer, start: int, end: int, version: int, request: 
     index_at = at - INT32.size * (2 if version >= 9 else 1)
     if (
         last_fetched_epoch >= 0
+        or request.end != end
         or index_at < start
         or INT64.unpack_from(buf, at)[0] != offset
         or INT32.unpack_from(buf, index_at)[0] != partition

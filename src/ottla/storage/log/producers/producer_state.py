@@ -82,7 +82,7 @@ class Marker(NamedTuple):
 
 
 class ProducerStates:
-    __slots__ = ("_known", "_open", "_tp", "_undo", "_unwritten", "_verifications")
+    __slots__ = ("_known", "_open", "_tp", "_undo", "_unwritten", "_verifications", "is_stable")
 
     def __init__(self, tp: TopicPartition) -> None:
         self._tp = tp
@@ -90,6 +90,8 @@ class ProducerStates:
         self._known: dict[int, KnownProducer] | Overlay[KnownProducer] = {}
         #: Those of all producers, by `KnownProducer.first_offset_open`.
         self._open = OpenTransactions()
+        #: Whether no transaction has begun since there was none, for those who ask with each fetch. False says nothing.
+        self.is_stable = True
         #: The state before what is staged, of each producer that it changed.
         self._undo: dict[int, KnownProducer | None] = {}
         #: Epoch and sequence of the first batch of a producer, where the disk had no room for it. A client has others
@@ -149,6 +151,7 @@ class ProducerStates:
             self._undo[producer_id] = known
         if begun == first_offset and transactional:
             self._open.begin(first_offset)
+            self.is_stable = False
             self._verifications.end(producer_id)
         self._known[producer_id] = new
         return None
@@ -360,7 +363,9 @@ class ProducerStates:
 
     def first_unstable(self, high_watermark: int) -> int | None:
         """The same, with a transaction counting as open until its marker is below the high watermark."""
-        return self._open.first_unstable(high_watermark)
+        first = self._open.first_unstable(high_watermark)
+        self.is_stable = first is None
+        return first
 
     # -- life
 
@@ -385,6 +390,7 @@ class ProducerStates:
     def clear(self) -> None:
         self._known = {}
         self._open = OpenTransactions()
+        self.is_stable = True
         self._undo.clear()
         self._verifications.clear()
 
@@ -455,6 +461,7 @@ class ProducerStates:
         self._open = OpenTransactions(
             known.first_offset_open for known in self._known.values() if known.first_offset_open >= 0
         )
+        self.is_stable = not self._open
 
     def incomplete(self) -> dict[int, int]:
         """Producers, with their epochs, of which a snapshot named only the last of several batches."""
