@@ -60,6 +60,7 @@ def parse_fetch_steps(
         raise DecodeError(f"these bytes are no FetchRequest of version {version}: {fault}") from fault
     if pos > end:
         raise DecodeError(f"a FetchRequest that ends at {pos} in a frame that ends at {end}")
+    request.end = pos
     return request
 
 
