@@ -143,8 +143,8 @@ class Settling:
         if connection.busy or connection.unsent:
             return
         if connection.buffer is not None and connection.end - connection.start >= LENGTH_BYTES:
-            # The next round looks at what waits. Nothing more comes of a peer that has gone, and each look at what cannot
-            # be served yet would bring the next, until an answer that it waits for is there.
+            # The next round looks at what waits. Nothing more comes of a peer that has gone, and a look at what cannot be
+            # served yet would bring the next one, until an answer that it waits for is there.
             if not connection.peer_gone or connection.takes_next:
                 self._backlog[connection] = None
         elif connection.muted:
