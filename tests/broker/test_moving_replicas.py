@@ -155,10 +155,8 @@ def test_a_replica_that_is_named_twice_goes_where_it_was_named_last() -> None:
         assert await one.create() == ErrorCode.NONE
         here, there = await origin(one)
         for paths in ([there, here], ["/data/c", here], [here, there]):
-            dirs = [
-                AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=TP.topic, partitions=[TP.partition])])
-                for path in paths
-            ]
+            topics = [[AlterReplicaLogDirTopic(name=TP.topic, partitions=[TP.partition])] for _ in paths]
+            dirs = [AlterReplicaLogDir(path=path, topics=named) for path, named in zip(paths, topics, strict=True)]
             (topic,) = (await one.client.ask(AlterReplicaLogDirsRequest(dirs=dirs), 2)).results
             assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(0, ErrorCode.NONE)]
             if paths[-1] == here:

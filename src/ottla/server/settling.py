@@ -143,7 +143,7 @@ class Settling:
         if connection.busy or connection.unsent:
             return
         if connection.buffer is not None and connection.end - connection.start >= LENGTH_BYTES:
-            # The next round looks at what waits. Nothing more comes of a peer that has gone, and a look at what cannot be
+            # The next round looks at what waits. Nothing more comes of a peer that has gone: a look at what cannot be
             # served yet would bring the next one, until an answer that it waits for is there.
             if not connection.peer_gone or connection.takes_next:
                 self._backlog[connection] = None
