@@ -148,6 +148,24 @@ def test_a_topic_with_a_very_long_name_is_refused_as_by_kafka() -> None:
     run(scenario)
 
 
+def test_a_replica_that_is_named_twice_goes_where_it_was_named_last() -> None:
+    """As by Kafka, and it has one result."""
+
+    async def scenario(one: OneBroker) -> None:
+        assert await one.create() == ErrorCode.NONE
+        here, there = await origin(one)
+        for paths in ([there, here], ["/data/c", here], [here, there]):
+            topics = [[AlterReplicaLogDirTopic(name=TP.topic, partitions=[TP.partition])] for _ in paths]
+            dirs = [AlterReplicaLogDir(path=path, topics=named) for path, named in zip(paths, topics, strict=True)]
+            (topic,) = (await one.client.ask(AlterReplicaLogDirsRequest(dirs=dirs), 2)).results
+            assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(0, ErrorCode.NONE)]
+            if paths[-1] == here:
+                assert await homes(one) == [(here, False)]
+        await until_it_is_in(one, there)
+
+    run(scenario)
+
+
 def test_wishes_for_replicas_that_never_come_are_bounded() -> None:
     async def scenario(one: OneBroker) -> None:
         for first in range(0, 2 * PREFERRED_MAX, 5000):

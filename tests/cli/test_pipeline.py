@@ -9,14 +9,16 @@ import os
 import signal
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ottla.cli import faults
 from ottla.cli.main import main
 from ottla.cli.pipeline import run
-from ottla.cli.pipeline.run import Progress, _range
+from ottla.cli.pipeline.run import Progress, _range, _said
 from ottla.pipeline.example import TEXT
+from ottla.pipeline.flows import lag_sum
 from ottla.pipeline.places import Places
 from ottla.pipeline.status import FlowStatus, write_status
 from ottla.testing import InProcessBroker
@@ -48,6 +50,27 @@ def test_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = json.loads(capsys.readouterr().out)
     assert (first["flow"], first["failed"], first["error"]) == ("orders", {"a": 2}, "no " * 100)
     assert (second["flow"], second["lag"]) == ("raw", 7)
+
+
+def test_a_lag_says_of_how_many_sources_it_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sources = [
+        SimpleNamespace(endOffset='{"t": {"0": 5}}', latestOffset='{"t": {"0": 8, "1": 4}}'),
+        SimpleNamespace(endOffset='{"u": {"0": 5}}', latestOffset=None),
+        SimpleNamespace(endOffset=None, latestOffset=None),
+    ]
+    assert lag_sum(sources[:1]) == (7, 0)
+    assert lag_sum(sources[1:]) == (None, 2)
+    lag, unknown = lag_sum(sources)
+    assert (lag, unknown) == (7, 2)
+    status = FlowStatus(flow="joined", kind="table", lag=lag, lag_unknown=unknown)
+    assert _said(status).endswith(", lag 7, of 2 sources unknown")
+    write_status(Places(str(tmp_path / "shop-data")), status)
+    file = str(tmp_path / "shop.py")
+    assert main(["pipeline", "status", file]) == faults.OK
+    assert " 7, of 2 sources unknown " in capsys.readouterr().out
+    assert main(["pipeline", "status", file, "-o", "json"]) == faults.OK
+    (shown,) = json.loads(capsys.readouterr().out)
+    assert (shown["lag"], shown["lag_unknown"]) == (7, 2)
 
 
 @pytest.mark.parametrize(

@@ -201,14 +201,13 @@ def test_replicas_are_moved_in_steps_and_each_has_its_result(admin: Admin) -> No
     empty = [move.AlterReplicaLogDir(path="/nowhere") for _ in range(MANY)]
     request = move.AlterReplicaLogDirsRequest(dirs=[here, nowhere, *empty])
     answer = admin.ask(alter_replica_log_dirs.handle, request, 2)
-    assert admin.steps > 3 * MANY / A_STEP
+    assert admin.steps > 2 * MANY / A_STEP
     found = {
         topic.topic_name: [(each.partition_index, each.error_code) for each in topic.partitions]
         for topic in answer.results
     }
     assert found == {
-        "t": [(0, ErrorCode.NONE), (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (1, ErrorCode.NONE)]
-        + [(0, ErrorCode.NONE)] * MANY,
+        "t": [(0, ErrorCode.NONE), (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (1, ErrorCode.NONE)],
         "none": [(number, ErrorCode.LOG_DIR_NOT_FOUND) for number in range(MANY)],
     }
 

@@ -17,7 +17,11 @@ from ottla.broker.broker import Broker
 from ottla.config import Config
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports import Workers
+from ottla.ports.network import Round
 from ottla.ports.real import real_ports
+from ottla.ports.real.channel import ChannelPoller, SocketChannel
+from ottla.ports.real.epoll_rounds import EpollRounds
+from ottla.ports.real.network import RealNetwork
 from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.generated.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.protocol.generated.metadata import MetadataRequest
@@ -218,3 +222,44 @@ def test_so_many_produces_of_one_connection_wait_and_no_more(tmp_path: Path) -> 
         assert offsets == sorted(offsets)
         assert other.answer(ProduceResponse, 8).responses[0].partition_responses[0].base_offset == SLOTS_MAX
         assert end() == count + 1
+
+
+class Taken(RealNetwork):
+    """A network in which the system does not let the first connections be polled: their descriptors are taken."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    def _new_rounds(self, loop: asyncio.AbstractEventLoop, on_round: Round) -> ChannelPoller:
+        network = self
+
+        class Rounds(EpollRounds):
+            def add(self, channel: SocketChannel, token: Any) -> None:
+                if network.count:
+                    network.count -= 1
+                    self._epoll.register(channel.fd, 0)
+                super().add(channel, token)
+
+        return Rounds(loop, on_round)
+
+
+class NoneToPoll(BrokerThread):
+    async def _start(self) -> None:
+        self.ports = replace(real_ports(), network=Taken(3))
+        self.broker = Broker(Config.parse(self.properties), self.ports)
+        await self.broker.start()
+        self.port = self.broker.endpoints[0].port
+
+
+def test_connections_that_cannot_be_polled_are_closed_and_no_longer_counted(
+    tmp_path: Path, log_lines: list[str]
+) -> None:
+    with NoneToPoll(str(tmp_path), **{"max.connections": "2"}) as running:
+        for _ in range(3):
+            with running.connect() as peer:
+                assert peer.is_closed()
+        with running.connect() as peer, running.connect() as other:
+            assert asks(peer)
+            assert asks(other)
+    assert sum("closing a connection that cannot be polled" in line for line in log_lines) == 1  # not one for each

@@ -47,6 +47,12 @@ class PartitionLag(NamedTuple):
     stopped: str | None
 
 
+def lag_sum(lags: Sequence[PartitionLag]) -> tuple[int | None, int]:
+    """The sum of those that are known, None where none is; and how many are not, which the sum lacks."""
+    known = [one.lag for one in lags if one.lag is not None]
+    return sum(known) if known or not lags else None, len(lags) - len(known)
+
+
 class Flow:
     def __init__(self, settings: FlowSettings, *, world: ClientPorts | None = None) -> None:
         self.settings = settings
@@ -253,13 +259,14 @@ class Flow:
         if self._topics and not self.reader.is_member:
             self._log.warning_limited("this process is no member of the group yet", group=self.group, interval_s=60.0)
         lags = self.lags()
-        behind = [one.lag for one in lags if one.lag is not None]
+        lag, unknown = lag_sum(lags)
         self._log.info(
             "mirrored",
             partitions=len(lags),
             records=sum(one.records for one in lags) + self.records_before,
             bytes=sum(one.bytes for one in lags) + self.bytes_before,
-            lag=sum(behind),
+            lag=lag,
+            lag_unknown=unknown,
             stopped=sum(one.stopped is not None for one in lags),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from ottla.pipeline.definitions import Kind
@@ -162,9 +162,9 @@ class RunningFlow:
             status.batch = progress.batchId
             status.rows_in += progress.numInputRows
             status.rows_out += max(0, progress.sink.numOutputRows)
-        lags = [_lag(source.endOffset, source.latestOffset) for source in progress.sources]
-        known = [lag for lag in lags if lag is not None]
-        status.lag = sum(known) if known else status.lag
+        lag, unknown = lag_sum(progress.sources)
+        if lag is not None:
+            status.lag, status.lag_unknown = lag, unknown
 
     def _go_on_counting(self) -> None:
         """What no log has: the counts of the last run's status, to which this run adds."""
@@ -237,6 +237,13 @@ def said(error: BaseException) -> str:
         causes = _JAVA.findall(text)
         return inner if inner and inner != "null" else (causes[-1] if causes else first)
     return f"{type(error).__name__}: {first}"
+
+
+def lag_sum(sources: Iterable[Any]) -> tuple[int | None, int]:
+    """The sum of what is known, None where nothing is; and of how many sources it is not, which the sum lacks."""
+    lags = [_lag(source.endOffset, source.latestOffset) for source in sources]
+    known = [lag for lag in lags if lag is not None]
+    return sum(known) if known else None, len(lags) - len(known)
 
 
 def _lag(end: str | None, latest: str | None) -> int | None:

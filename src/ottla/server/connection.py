@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.handlers.calls.peer import FilePiece, Outgoing, Slot
 from ottla.ports import Channel
-from ottla.protocol.fields import INT32, LENGTH_BYTES, REQUEST_HEAD_BYTES
+from ottla.protocol.fields import INT16, INT32, LENGTH_BYTES, REQUEST_HEAD_BYTES
 from ottla.security.principal import Principal
 from ottla.security.session import Session
 
@@ -232,6 +232,14 @@ class Connection:
         return bool(length + LENGTH_BYTES <= left)
 
     @property
+    def takes_next(self) -> bool:
+        """Whether a whole frame waits that may be served now."""
+        if not self.has_frame:
+            return False
+        assert self.buffer is not None
+        return self.takes(INT16.unpack_from(self.buffer.data, self.start + LENGTH_BYTES)[0])
+
+    @property
     def is_over(self) -> bool:
         """Of a peer that sends no more: whether nothing of what it has sent is left to be done."""
         if self.busy:
@@ -340,6 +348,13 @@ class Connection:
         """What it has sent is not served, so it is closed; the answers before that one leave."""
         self.refused = True
         self.abort()
+
+    def forget_request(self) -> None:
+        """The one that was refused, with all behind it: what is left are the answers to those before."""
+        self.closed, self.refused = False, True
+        self.busy = False
+        self.cancel = None
+        self.start = self.end
 
     # -- sending
 

@@ -42,6 +42,10 @@ class BoundedSettling(Settling):
         if connection in self._starved and not connection.released:
             connection.mute(True)
 
+    def hang_up(self, connection: Connection) -> None:
+        super().hang_up(connection)
+        self.count(connection)
+
     def settle(self, *, crowded: bool) -> bool:
         is_left = super().settle(crowded=crowded)
         while self.may_wake:

@@ -286,7 +286,8 @@ class Rounds:
 
     def _receive(self, connection: Connection, *, broken: bool = False) -> None:
         if connection.refused:
-            self.settling.lost(connection)  # it is muted: the network has named it since it is broken
+            if broken:  # the network would name it again in each round
+                self.settling.lost(connection)
             return
         connection.claim_places()
         try:
@@ -340,7 +341,7 @@ class Rounds:
                 connection.start = start
                 if connection.takes(key):
                     log_bad_frame(length, connection)
-                    self._hang_up(connection)
+                    self.settling.hang_up(connection)
                 else:  # what was asked before is answered first
                     self._incoming.park(connection, buffer)
                 return
@@ -375,7 +376,7 @@ class Rounds:
             self._ends_ms -= length >> WRITTEN_A_MS_SHIFT
             if connection.closed:
                 if connection.refused:
-                    self._hang_up(connection)
+                    self.settling.hang_up(connection)
                 return
             connection.begun_ms = connection.last_active_ms
         connection.start = start
@@ -394,19 +395,7 @@ class Rounds:
             is_bad = length > self._frame_bytes_max or length < REQUEST_FIELDS_BYTES
             if is_bad and connection.takes(PRODUCE):
                 log_bad_frame(length, connection)
-                self._hang_up(connection)
-
-    def _hang_up(self, connection: Connection) -> None:
-        """What has come is no request: nothing more is read, and the connection ends once it has what it is owed.
-
-        Kafka looks at a frame when those before it are answered, so that a bad one costs none of them its answer.
-        """
-        buffer = connection.buffer
-        assert buffer is not None
-        connection.closed, connection.refused = False, True
-        connection.start = connection.end
-        self._incoming.keep_rest(connection, buffer, 0)
-        self.settling.peer_gone(connection)
+                self.settling.hang_up(connection)
 
     def _is_over(self, connection: Connection) -> bool:
         """Whether this connection's next frame comes too late for this round."""

@@ -57,8 +57,18 @@ class Settling:
             connection.mute(True)
             self.touched.append(connection)
 
+    def hang_up(self, connection: Connection) -> None:
+        """What has come is no request: nothing more is read, and the connection ends once it has what it is owed.
+
+        Kafka looks at a frame when those before it are answered, so that a bad one costs none of them its answer.
+        """
+        connection.forget_request()
+        self._incoming.let_go(connection)
+        self.peer_gone(connection)
+
     def lost(self, connection: Connection) -> None:
-        connection.closed = True
+        """It has nothing to be sent any more: its peer has gone, or a fault of ours has ended it."""
+        connection.closed, connection.refused = True, False
         self.touched.append(connection)
 
     def settle(self, *, crowded: bool) -> bool:
@@ -120,7 +130,10 @@ class Settling:
             try:
                 self.sending.send(connection)
             except OSError:
-                connection.closed = True
+                connection.closed, connection.refused = True, False
+        if connection.closed and connection.refused and connection.unsent and not connection.is_owed:
+            # It was refused behind its round, where answers from before had not left.
+            self.hang_up(connection)
         if connection.unsent and not connection.closed:
             self.sending.note(connection)
         if connection.closed or (connection.peer_gone and connection.is_over):
@@ -130,7 +143,10 @@ class Settling:
         if connection.busy or connection.unsent:
             return
         if connection.buffer is not None and connection.end - connection.start >= LENGTH_BYTES:
-            self._backlog[connection] = None
+            # The next round looks at what waits. Nothing more comes of a peer that has gone: a look at what cannot be
+            # served yet would bring the next one, until an answer that it waits for is there.
+            if not connection.peer_gone or connection.takes_next:
+                self._backlog[connection] = None
         elif connection.muted:
             connection.mute(False)
 

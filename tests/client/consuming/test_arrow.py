@@ -12,7 +12,6 @@ from tests.client.proxy import Action, Pass, Proxy, Request
 from tests.client.reading import read_all
 
 from ottla.arrow import COLUMNS, schema_of
-from ottla.arrow.errors import BadColumns
 from ottla.client import sync
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import BadArgument, ClientClosed, CorruptRecords, NotAssigned
@@ -173,7 +172,7 @@ async def test_what_is_asked_for_wrongly(bootstrap: str, topic: str) -> None:
         with pytest.raises(NotAssigned):
             await consumer.poll_arrow()
         consumer.assign([TopicPartition(topic, 0)])
-        with pytest.raises(BadColumns, match="values"):
+        with pytest.raises(BadArgument, match="values"):
             await consumer.poll_arrow(columns=["values"])
         with pytest.raises(BadArgument, match="max_rows"):
             await consumer.poll_arrow(max_rows=0)

@@ -12,11 +12,12 @@ from tests.client.reading import read_all, values_of
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.results import ConfigChange, ConfigResource, NewTopic
 from ottla.client.consuming.consumer import Consumer
-from ottla.client.errors import KafkaError, SerializationFailed, UnknownTopicOrPartition
+from ottla.client.errors import ClientClosed, KafkaError, SerializationFailed, UnknownTopicOrPartition
 from ottla.client.producing.batches import Delivery
 from ottla.client.producing.partitioners import murmur2_partitioner
 from ottla.client.producing.producer import Producer
 from ottla.client.records import ProducerRecord
+from ottla.client.sync import Producer as SyncProducer
 from ottla.model import TopicPartition
 
 
@@ -212,3 +213,22 @@ async def test_many_tasks_share_a_producer(bootstrap: str, wide_topic: str) -> N
     for record in await read_all(bootstrap, wide_topic):
         by_key.setdefault(record.key, []).append(int(record.value))
     assert by_key == {b"task-%d" % number: list(range(50)) for number in range(8)}
+
+
+async def test_a_flush_behind_the_close_says_that_it_is_closed(bootstrap: str, topic: str) -> None:
+    """In both kinds of producers, transactional or not, though closing itself waits for what was sent."""
+    async with Producer(bootstrap_servers=bootstrap, linger_ms=60_000, delivery_timeout_ms=120_000) as producer:
+        delivery = await producer.send(topic, b"one")
+    assert (await delivery).offset == 0
+    transactional = Producer(bootstrap_servers=bootstrap, transactional_id=topic)
+    await transactional.init_transactions()
+    await transactional.begin()
+    await transactional.send(topic, b"aborted")
+    await transactional.close()
+    for closed in (producer, transactional):
+        with pytest.raises(ClientClosed, match="is closed"):
+            await closed.flush()
+    in_threads = SyncProducer(bootstrap_servers=bootstrap)
+    in_threads.close()
+    with pytest.raises(ClientClosed, match="is closed"):
+        in_threads.flush()

@@ -261,15 +261,16 @@ class Progress:
 
 
 def _said(flow: FlowStatus) -> str:
-    lag = "" if flow.lag is None else f", lag {flow.lag}"
+    from ottla.cli.pipeline.status import lag_of
+
+    lag = "" if flow.lag is None else f", lag {lag_of(flow)}"
     rate = "" if flow.rows_a_second is None else f", {flow.rows_a_second:,.0f} rows/s"
     batch = "-" if flow.batch is None else str(flow.batch)
     return f"{flow.flow}: micro-batch {batch}{rate}{lag}"
 
 
 def _closing_table(options: argparse.Namespace, flows: list[FlowStatus]) -> None:
-    from ottla.cli.output import show_rows
-    from ottla.cli.pipeline.status import COLUMNS, rows_of
+    from ottla.cli.pipeline.status import show_flows
 
     if flows:
-        show_rows(options.output, rows_of(flows), COLUMNS)
+        show_flows(options.output, flows)

@@ -50,17 +50,20 @@ def run(options: argparse.Namespace) -> int:
     first = True
     while True:
         flows = _flows(places, options)
+        if not options.watch:
+            show_flows(options.output, flows)
+            return UNHEALTHY if any(flow.error for flow in flows) else OK
         rows = rows_of(flows)
         shown = rows if options.output == "table" else [flow.as_json() for flow in flows]
-        table = table_of(rows, COLUMNS)
-        if not options.watch:
-            from ottla.cli.output import show
-
-            show(options.output, shown, table)
-            return UNHEALTHY if any(flow.error for flow in flows) else OK
-        show_again(options.output, shown, table, is_first=first)
+        show_again(options.output, shown, table_of(rows, COLUMNS), is_first=first)
         first = False
         time.sleep(1)
+
+
+def show_flows(form: str, flows: list[FlowStatus]) -> None:
+    from ottla.cli.output import show, table_of
+
+    show(form, [flow.as_json() for flow in flows], table_of(rows_of(flows), COLUMNS))
 
 
 def rows_of(flows: list[FlowStatus]) -> list[dict[str, Any]]:
@@ -69,6 +72,7 @@ def rows_of(flows: list[FlowStatus]) -> list[dict[str, Any]]:
     for flow in flows:
         row = flow.as_json()
         broken = [f"{name}: {count}" for name, count in flow.failed.items() if count]
+        row["lag"] = lag_of(flow)
         row["expectations"] = "; ".join(broken) or None
         error = flow.error
         row["error"] = (
@@ -76,6 +80,15 @@ def rows_of(flows: list[FlowStatus]) -> list[dict[str, Any]]:
         )
         rows.append(row)
     return rows
+
+
+def lag_of(flow: FlowStatus) -> int | str | None:
+    """`120`, and `120, of 1 source unknown` where that is not all."""
+    from ottla.cli.counting import counted
+
+    if flow.lag is None or not flow.lag_unknown:
+        return flow.lag
+    return f"{flow.lag}, of {counted(flow.lag_unknown, 'source')} unknown"
 
 
 def _flows(places: Places, options: argparse.Namespace) -> list[FlowStatus]:

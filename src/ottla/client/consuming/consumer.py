@@ -313,10 +313,14 @@ class Consumer(OffsetQuestions):
 
         Columns are those of `ottla.arrow.COLUMNS`, without headers if none are named. Keys and values are bytes.
         """
+        from ottla.arrow.errors import BadColumns
         from ottla.arrow.schema import checked_columns
 
         rows_max = checked_count(max_rows, "max_rows")
-        chosen = checked_columns(columns)
+        try:
+            chosen = checked_columns(columns)
+        except BadColumns as error:
+            raise BadArgument(str(error)) from None
         if self._reading.deserializes:
             raise BadArgument("Arrow has keys and values as they are: leave the deserializers out")
         return await self._polled(lambda: self._reading.take_arrow(chosen, rows_max), timeout_ms)

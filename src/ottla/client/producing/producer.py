@@ -97,7 +97,7 @@ class Producer(TransactionMethods):
         self._waiting = WaitingForRoom(self._queues, self.settings.max_block_ms)
         self._closed = False
         if self.settings.transactional_id is not None:
-            self._transactor = Transactor(self.settings, self.cluster, self.flush, self._take_records)
+            self._transactor = Transactor(self.settings, self.cluster, self._all_settled, self._take_records)
         self.barred = self._transactor is not None
 
     async def __aenter__(self) -> Self:
@@ -262,6 +262,11 @@ class Producer(TransactionMethods):
 
     async def flush(self) -> None:
         """Until all that was sent before is acknowledged or has failed; does not wait for linger."""
+        if self._closed:
+            raise ClientClosed("the producer is closed")
+        await self._all_settled()
+
+    async def _all_settled(self) -> None:
         pending = list(self._queues.live)
         self._queues.hurry()
         if self._sender is not None:
@@ -284,7 +289,7 @@ class Producer(TransactionMethods):
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 if self._transactor is not None:
                     await self._transactor.close()
-                await self.flush()
+                await self._all_settled()
         except TimeoutError:
             pass
         finally:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla import logs
-from ottla.ports.network import Accept, Round
+from ottla.ports.network import BROKEN, READABLE, Accept, Round
 from ottla.ports.real.channel import ChannelPoller, PortableChannel, SocketChannel
 from ottla.ports.real.descriptors import end_of_connections
 
@@ -36,7 +36,18 @@ _DIED_WAITING: Final = frozenset({errno.ECONNABORTED, errno.EPROTO, errno.ENETDO
 class RealListening:
     """A listening socket and what is done with its connections."""
 
-    __slots__ = ("_accept", "_channel", "_loop", "_paused", "_rest", "_rounds", "_socket", "_watched", "port")
+    __slots__ = (
+        "_accept",
+        "_channel",
+        "_loop",
+        "_on_round",
+        "_paused",
+        "_rest",
+        "_rounds",
+        "_socket",
+        "_watched",
+        "port",
+    )
 
     def __init__(
         self,
@@ -45,6 +56,7 @@ class RealListening:
         accept: Accept,
         rounds: ChannelPoller,
         channel: type[SocketChannel],
+        on_round: Round,
     ) -> None:
         self.port: int = listener.getsockname()[1]
         self._loop = loop
@@ -52,6 +64,7 @@ class RealListening:
         self._accept = accept
         self._rounds = rounds
         self._channel = channel
+        self._on_round = on_round
         self._rest: asyncio.TimerHandle | None = None
         self._paused = self._watched = False
         self._watch()
@@ -95,12 +108,23 @@ class RealListening:
         try:
             token = self._accept(channel)
             if token is not None and not channel.closed:
-                self._rounds.add(channel, token)
+                self._poll(channel, token)
                 return
         except BaseException:
             channel.close()
             raise
         channel.close()
+
+    def _poll(self, channel: SocketChannel, token: Any) -> None:
+        try:
+            self._rounds.add(channel, token)
+        except OSError as error:
+            log_event.warning_limited(
+                "closing a connection that cannot be polled", str(self.port), peer=channel.peer, reason=error.strerror
+            )
+            channel.close()
+            # Its owner has taken it, and counts it until it hears of its end.
+            self._on_round([(token, READABLE | BROKEN)])
 
     def _take_a_rest(self, error: OSError) -> None:
         log_event.warning_limited(
@@ -149,7 +173,8 @@ class RealNetwork:
         rounds = self._rounds.get(on_round)
         if rounds is None:
             rounds = self._rounds[on_round] = self._new_rounds(loop, on_round)
-        listening = RealListening(loop, listener, accept, rounds, PortableChannel if self._portable else SocketChannel)
+        channel = PortableChannel if self._portable else SocketChannel
+        listening = RealListening(loop, listener, accept, rounds, channel, on_round)
         self._listening.append(listening)
         return listening
 

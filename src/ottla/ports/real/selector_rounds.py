@@ -7,6 +7,7 @@ connection is broken, only that it is ready: reading or writing then shows it.
 
 from __future__ import annotations
 
+import contextlib
 import select
 import selectors
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -99,7 +100,8 @@ class SelectorRounds:
 
     def discard(self, channel: SocketChannel) -> None:
         if self._channels.pop(channel.fd, None) is not None:
-            self._unregister(channel)
+            with contextlib.suppress(KeyError):  # the system had no room for it
+                self._unregister(channel)
 
     def close(self) -> None:
         for channel in list(self._channels.values()):
