@@ -11,6 +11,7 @@ from ottla.broker.announcements import BrokerAnnouncements
 from ottla.config import Config
 from ottla.config.live import LiveConfig
 from ottla.controller.announcing.origin import Origin
+from ottla.controller.deciding.orders import EPOCH_DURING_DELETE, ReplicaStop
 from ottla.metadata import MetadataCache, MetadataUpdate
 from ottla.model import BrokerId, Epoch, ErrorCode
 
@@ -45,6 +46,33 @@ def test_settings_that_waited_behind_another_controllers_announcement_are_learne
         await learned
         assert metadata.controller_epoch == 6
         assert metadata.topic_config(TP.topic) == changed[TP.topic]
+        assert world.leader.log.config.retention_ms == 2
+
+    world.ports.loop.run_until_complete(work())
+
+
+def test_a_topic_that_was_taken_back_unseen_leaves_no_settings_to_a_later_one_of_its_name() -> None:
+    """One that there was no room for: clients were never shown it, so that no metadata says that it is gone."""
+    world, metadata = RolesWorld(), MetadataCache()
+    overrides = {TP.topic: {"retention.ms": "1"}}
+
+    async def from_the_tree(_: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        return overrides
+
+    async def work() -> None:
+        announced = BrokerAnnouncements(
+            *(US, world.ports.clock, LiveConfig(Config.parse()), metadata, world.replicas),
+            on_settings=lambda _: None,
+            topic_overrides=from_the_tree,
+        )
+        controller = Origin(BrokerId(1), Epoch(5))
+        assert await announced.take_roles(controller, [world.state(0, controller_epoch=5)]) == {}
+        assert world.leader.log.config.retention_ms == 1
+        gone = ReplicaStop(TP, EPOCH_DURING_DELETE, delete=True)
+        assert await announced.stop_replicas(controller, [gone]) == {}
+        overrides[TP.topic] = {"retention.ms": "2"}
+        again = world.state(0, controller_epoch=5, topic_id=bytes(range(1, 17)))
+        assert await announced.take_roles(controller, [again]) == {}
         assert world.leader.log.config.retention_ms == 2
 
     world.ports.loop.run_until_complete(work())

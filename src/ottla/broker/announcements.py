@@ -25,7 +25,7 @@ from ottla.config.reader import SEGMENT_BYTES_SENSIBLE, small_segments
 from ottla.config.topic import effective_log_config
 from ottla.controller.announcing.announced import Refused
 from ottla.controller.announcing.origin import UNKNOWN_BROKER_EPOCH, Origin
-from ottla.controller.deciding.orders import ReplicaStop
+from ottla.controller.deciding.orders import EPOCH_DURING_DELETE, ReplicaStop
 from ottla.metadata import MetadataCache, MetadataUpdate, PartitionState
 from ottla.metadata.updates import DEFAULT_BROKER
 from ottla.model import BrokerId, Epoch, ErrorCode, TopicPartition, topic_name_fault
@@ -239,6 +239,7 @@ class BrokerAnnouncements:
                 return refusal
             kept, deleted, refused = await in_turns(self._sorted(stops), self._clock.monotonic_ms)
             self._left.difference_update(deleted)
+            self._forget_settings(stops)
             for partitions, delete in ((kept, False), (deleted, True)):
                 if partitions:
                     steps = self._replicas.give_up(partitions, delete=delete)
@@ -283,6 +284,15 @@ class BrokerAnnouncements:
         return kept, deleted, refused
 
     # Settings.
+
+    def _forget_settings(self, stops: Sequence[ReplicaStop]) -> None:
+        """Of topics that are deleted without ever having been shown: no metadata says it, and a later topic of that
+        name has settings of its own."""
+        metadata = self._metadata
+        deleted = {stop.tp.topic for stop in stops if stop.leader_epoch == EPOCH_DURING_DELETE}
+        unseen = [topic for topic in deleted if metadata.topic(topic) is None and metadata.knows_config(topic)]
+        if unseen:
+            metadata.apply(MetadataUpdate(controller_epoch=metadata.controller_epoch, topics_deleted=unseen))
 
     async def learn(self, update: MetadataUpdate) -> None:
         """Settings, as they stand in the tree, whoever is the controller by the time that it is their turn."""
