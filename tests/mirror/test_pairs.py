@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,7 +47,8 @@ def test_every_offset_is_translated_to_the_record_that_was_to_be_read_next(
     read = (sources[-1] + 1 + trailing if sources else 0) if everything else sources[done]
     for offset in range((sources[-1] if sources else 0) + trailing + 3):
         translated = pairs.target_of(offset, read, first + done)
-        if not sources or offset > read:
+        forgotten = first > 0 and bool(sources) and offset < sources[0]
+        if not sources or offset > read or forgotten:
             assert translated is None
         else:
             assert translated == first + min(done, bisect.bisect_left(sources, offset))
@@ -82,6 +84,16 @@ def test_the_older_half_is_forgotten_when_there_are_too_many(monkeypatch) -> Non
     assert pairs.target_of(3, 100, 11) is None, "where nobody knows any more, nobody guesses"
     assert pairs.target_of(10, 100, 11) == 5
     assert pairs.source_of(10) == 20
+
+
+def test_what_was_forgotten_before_the_pairs_were_recorded_is_not_guessed_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A group that stands there would be moved over all that lies between."""
+    monkeypatch.setattr(module, "PAIRS_MAX", 10)
+    recorded = OffsetPairs(list(OffsetPairs(Pair(2 * n, n) for n in range(11))))
+    assert recorded.target_of(3, 100, 11) is None
+    assert recorded.target_of(10, 100, 11) == 5
 
 
 @given(GAPS, st.integers(0, 40), st.integers(0, 40))

@@ -101,8 +101,9 @@ class OffsetPairs:
             return None
         number = bisect_right(self._sources, source) - 1
         if number < 0:
-            # Everything before the first pair is missing from the copy, which begins there.
-            return None if self.forgotten else self._targets[0]
+            # Everything before the first pair is missing from the copy, which begins there. Each copy begins at 0:
+            # where the first pair does not, there were others, which were forgotten by whoever recorded these.
+            return None if self._targets[0] else 0
         reached = self._targets[number] + source - self._sources[number]
         if number + 1 < len(self._sources):
             # In the gap before the next pair a reader goes on with that.

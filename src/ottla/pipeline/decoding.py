@@ -60,6 +60,8 @@ def decode(frame: Any, spec: str, **settings: Any) -> Any:
     from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
     from pyspark.sql.types import StringType, StructField, StructType
 
+    from ottla.spark.source.columns import as_spark_has_it
+
     _check(frame, "decode")
     try:
         decoder = formats.decoder(spec, **settings)
@@ -76,7 +78,7 @@ def decode(frame: Any, spec: str, **settings: Any) -> Any:
         # The decoder goes to the tasks with its schema: a subject's may be another one by then.
         for batch in batches:
             values, errors = decoder.decode(batch.column("value"))
-            columns = [*batch.columns, values.cast(arrow), errors.cast(pyarrow.string())]
+            columns = [*batch.columns, as_spark_has_it(values, arrow), errors.cast(pyarrow.string())]
             yield pyarrow.RecordBatch.from_arrays(columns, names=[*batch.schema.names, _DECODED, ERROR])
 
     found = frame.mapInArrow(decoded, schema)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,21 @@ def test_types_as_spark_wants_them() -> None:
             ("b", pa.map_(pa.string(), pa.list_(pa.field("element", pa.int8())))),
         ]
     )
+
+
+def test_times_in_nanoseconds_lose_what_spark_does_not_have(
+    broker: InProcessBroker, topic: str, tmp_path: Path
+) -> None:
+    kind = {"type": "long", "logicalType": "timestamp-nanos"}
+    fields = [{"name": "at", "type": kind}, {"name": "more", "type": {"type": "array", "items": kind}}]
+    file = tmp_path / "event.avsc"
+    file.write_text(json.dumps({"type": "record", "name": "Event", "fields": fields}))
+    spec = f"avro:{file}"
+    ns = 1_700_000_000_123_456_789
+    send(broker, topic, encoder(spec).encode_one({"at": ns, "more": [ns]}))
+    (row,) = rows(settings_for(broker, topic, value_as=spec, columns="value"))
+    at = datetime.fromtimestamp(ns // 1_000_000_000, UTC).replace(microsecond=123_456)
+    assert row == {"value": {"at": at, "more": [at]}}
 
 
 ORACLE_DDL = """a INT, b BIGINT, c STRING, d DOUBLE, e BOOLEAN, f ARRAY<INT>, g STRUCT<x: INT, y: STRING>,

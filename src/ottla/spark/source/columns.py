@@ -53,6 +53,15 @@ def as_spark_wants(kind: Any) -> Any:
     return kind
 
 
+def as_spark_has_it(column: Any, kind: Any) -> Any:
+    """The column in one of these types. What a time has below a microsecond is cut off: Spark has no finer ones."""
+    from pyarrow import compute  # a slow import, for what few columns need
+
+    if column.type == kind:
+        return column
+    return column.cast(options=compute.CastOptions(target_type=kind, allow_time_truncate=True))
+
+
 def _decoded_type(decoder: Decoder) -> Any:
     return from_arrow_type(decoder.arrow_type, prefer_timestamp_ntz=True)
 

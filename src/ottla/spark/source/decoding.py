@@ -8,7 +8,7 @@ from ottla.arrow.library import pa
 from ottla.arrow.schema import OFFSET
 from ottla.formats.errors import RegistryUnreachable
 from ottla.model import TopicPartition
-from ottla.spark.source.columns import as_spark_wants
+from ottla.spark.source.columns import as_spark_has_it, as_spark_wants
 from ottla.spark.source.errors import ReadFailed
 from ottla.spark.source.settings import DECODE_MODE, REGISTRY, SourceSettings
 
@@ -43,8 +43,7 @@ class Decoding:
                     ) from error
                 if self._fails and faults.null_count < len(faults):
                     self._fail(name, batch, faults)
-                if column.type != self._types[name]:
-                    column = column.cast(self._types[name])
+                column = as_spark_has_it(column, self._types[name])
             found[name] = column
         return pa.RecordBatch.from_arrays(list(found.values()), names=list(found))
 
