@@ -127,6 +127,10 @@ class Broker:
         return None if self._parts is None else self._parts.cleaning
 
     @property
+    def is_stopping(self) -> bool:
+        return self._stopping
+
+    @property
     def tree(self) -> BrokersTree | None:
         """The cluster's tree in the present session; None before the first one and after the last."""
         sessions = self._sessions
@@ -168,7 +172,7 @@ class Broker:
             log_event.warning(warning)
         if self.config.without_effect:
             log_event.info("properties without effect here", names=", ".join(self.config.without_effect))
-        sessions = self._sessions = TreeSessions(self.config, self.ports)
+        sessions = self._sessions = TreeSessions(self.config, self.ports, self.session_counts.requests)
         await sessions.begin()
         cluster, topics = await sessions.have(self._learn_cluster)
         directories = self._directories = self._open_directories(cluster, topics)

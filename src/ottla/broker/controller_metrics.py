@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
 
 from ottla.controller.controller import ClusterController
 from ottla.controller.deciding.context import TopicContext
-from ottla.controller.numbers import TIME_BOUNDS_MS, ControllerNumbers, Times
+from ottla.controller.numbers import ControllerNumbers
 from ottla.metrics import Registry
-from ottla.metrics.buckets import RecentBuckets, Summary, quantile
+from ottla.metrics.buckets import Summary
+from ottla.metrics.times import RecentTimes, Times
 from ottla.model import NO_BROKER
 from ottla.ports import Clock
-
-#: Kafka's names for them.
-_QUANTILES: Final = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}
 
 
 class ControllerReadings:
     def __init__(self, controller: Callable[[], ClusterController | None], clock: Clock) -> None:
         self._controller = controller
         self._clock = clock
-        self._elections = RecentBuckets(len(TIME_BOUNDS_MS) + 1, clock.monotonic_ms())
-        self._waits = RecentBuckets(len(TIME_BOUNDS_MS) + 1, clock.monotonic_ms())
+        self._elections = RecentTimes(clock.monotonic_ms())
+        self._waits = RecentTimes(clock.monotonic_ms())
 
     def _active(self) -> ClusterController | None:
         controller = self._controller()
@@ -104,12 +101,10 @@ class ControllerReadings:
     def event_waits(self) -> Summary:
         return self._summary(self._waits, lambda numbers: numbers.waits)
 
-    def _summary(self, buckets: RecentBuckets, times_of: Callable[[ControllerNumbers], Times]) -> Summary:
+    def _summary(self, recent: RecentTimes, times_of: Callable[[ControllerNumbers], Times]) -> Summary:
         controller = self._controller()
         times = Times() if controller is None else times_of(controller.numbers)
-        recent = buckets.since(times.counts, self._clock.monotonic_ms())
-        quantiles = {name: quantile(TIME_BOUNDS_MS, recent, share) for name, share in _QUANTILES.items()}
-        return Summary(quantiles, sum(times.counts), times.total_ms)
+        return recent.summary(times, self._clock.monotonic_ms())
 
 
 def register_controller_metrics(

@@ -51,6 +51,16 @@ def register_fetching_metrics(
         "Bytes of record batches sent to followers.",
         lambda found: found.replicated_bytes_out,
     )
+    counter(
+        f"{topics}reassignmentbytesin_total",
+        "Of the bytes that were fetched, those of partitions that are on their way to this broker.",
+        lambda found: found.reassigned_bytes_in,
+    )
+    counter(
+        f"{topics}reassignmentbytesout_total",
+        "Of the bytes that were sent to followers, those of partitions that are on their way to them.",
+        lambda found: found.reassigned_bytes_out,
+    )
 
 
 def _lags(fetchers: Fetchers) -> Iterator[tuple[Labels, float]]:

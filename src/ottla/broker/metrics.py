@@ -18,6 +18,7 @@ from ottla.broker.cleaning_metrics import register_cleaning_metrics
 from ottla.broker.controller_metrics import register_controller_metrics
 from ottla.broker.fetching_metrics import register_fetching_metrics
 from ottla.broker.replication_metrics import register_replication_metrics
+from ottla.broker.session_metrics import register_session_metrics
 from ottla.metrics import SERIES_MAX, Labels, Registry
 from ottla.native import compiled_run
 from ottla.replication.leader import Leader
@@ -111,6 +112,7 @@ def register_broker_metrics(broker: Broker) -> None:
         lambda: None if broker.services is None else broker.services.replicas.traffic,
     )
     register_replication_metrics(broker)
+    register_session_metrics(broker)
     replicas = "kafka_server_replicamanager_"
     gauge = registry.gauge
     gauge(f"{replicas}partitioncount", "Partitions on this broker.", numbers.partitions)

@@ -1,12 +1,11 @@
-"""What hinders replication, and the session with the tree, in numbers, under the names that Kafka has for them."""
+"""What hinders replication, in numbers, under the names that Kafka has for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from ottla.broker.session_counts import SessionCounts
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 
@@ -62,8 +61,7 @@ def _has_none_to_spare(leader: Leader) -> bool:
 
 
 def register_replication_metrics(broker: Broker) -> None:
-    registry, readings, session = broker.registry, ReplicationReadings(broker), broker.session_counts
-    replicas, expiry = "kafka_server_replicamanager_", "kafka_server_sessionexpirelistener_"
+    registry, readings, replicas = broker.registry, ReplicationReadings(broker), "kafka_server_replicamanager_"
     registry.sum(
         f"{replicas}atminisrpartitioncount",
         "Partitions led here with as many in-sync replicas as a write with acks=all needs, and none to spare.",
@@ -84,30 +82,10 @@ def register_replication_metrics(broker: Broker) -> None:
         "Producers that this broker's replicas remember, a count for each partition that one has written to.",
         readings.producers,
     )
-
-    def counter(name: str, text: str, read: Callable[[], float]) -> None:
-        registry.gauges(name, text, (), lambda: [((), read())], type_="counter")
-
-    counter(
+    registry.gauges(
         f"{replicas}failedisrupdates_total",
         "Changes of an in-sync set that the controller refused.",
-        readings.failed_isr_updates,
+        (),
+        lambda: [((), readings.failed_isr_updates())],
+        type_="counter",
     )
-    for name, text, read in (
-        ("zookeepersyncconnects_total", "Times that a session with the tree was connected again.", _connects),
-        ("zookeeperdisconnects_total", "Connections to the tree that were lost.", _disconnects),
-        ("zookeeperexpires_total", "Sessions with the tree that ended while the broker lived.", _expires),
-    ):
-        counter(f"{expiry}{name}", text, lambda read=read: read(session))  # type: ignore[misc]
-
-
-def _connects(counts: SessionCounts) -> int:
-    return counts.connects
-
-
-def _disconnects(counts: SessionCounts) -> int:
-    return counts.disconnects
-
-
-def _expires(counts: SessionCounts) -> int:
-    return counts.expires

@@ -15,6 +15,7 @@ from ottla.broker.tree_signs import TreeSigns
 from ottla.config import Config
 from ottla.coordination.errors import ConnectionLoss, CoordinationError, SessionExpired
 from ottla.coordination.providers import BrokersTree, Opening, open_tree
+from ottla.metrics.times import Times
 from ottla.ports import Ports
 
 log_event = logs.logger("server")
@@ -23,10 +24,12 @@ T = TypeVar("T")
 
 
 class TreeSessions:
-    def __init__(self, config: Config, ports: Ports) -> None:
-        """Reads the signs of the log directories. Raises DirectoryError where the tree would begin anew."""
+    def __init__(self, config: Config, ports: Ports, times: Times) -> None:
+        """Reads the signs of the log directories. Raises DirectoryError where the tree would begin anew. `times` are
+        those of requests, of one session after the other."""
         self._config = config
         self._ports = ports
+        self._times = times
         self._directory = coordination_directory(ports.disk, config.storage.log_dirs)
         self.signs = TreeSigns(ports, config.storage.log_dirs, self._directory)
         self._present: BrokersTree | None = None
@@ -48,7 +51,9 @@ class TreeSessions:
     async def open(self) -> BrokersTree:
         """The tree in a session of its own, which is the caller's until `go_on`."""
         try:
-            return await open_tree(Opening(self._config.coordination, self._ports, self._directory, self.signs.check))
+            return await open_tree(
+                Opening(self._config.coordination, self._ports, self._directory, self.signs.check, self._times)
+            )
         except OSError as error:
             if error.filename is None:  # writes do not know their file's name
                 error.filename = self._directory

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, Protocol
 from ottla.config.slices import CoordinationConfig
 from ottla.coordination.interface import Coordination
 from ottla.coordination.loading import TreeCheck, nothing_to_check
+from ottla.metrics.times import Times
 from ottla.ports import Ports
 
 
@@ -63,6 +64,8 @@ class Opening(NamedTuple):
     directory: str
     #: Looks at the tree as it is found, before anything is written. What it raises ends the start.
     check: TreeCheck = nothing_to_check
+    #: How long requests take is added there; a tree in this process is asked for nothing.
+    times: Times | None = None
 
 
 class Provider(NamedTuple):
@@ -90,7 +93,7 @@ async def _local(opening: Opening) -> BrokersTree:
 async def _zookeeper(opening: Opening) -> BrokersTree:
     from ottla.coordination.zookeeper.client import open_remote
 
-    return await open_remote(opening.config, opening.ports, check=opening.check)
+    return await open_remote(opening.config, opening.ports, check=opening.check, times=opening.times)
 
 
 #: The first that is chosen. The last one is what a broker has that names no other.

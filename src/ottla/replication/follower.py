@@ -32,13 +32,13 @@ class Follower:
             "_lowering",
             "_wrote",
             "active",
+            "adding_replicas",
             "controller_epoch",
             "epoch",
             "high_watermark",
             "leader_id",
-            "log",
         ),
-        *("on_may_ask", "partition_epoch", "tp"),
+        *("log", "on_may_ask", "partition_epoch", "tp"),
     )
 
     def __init__(
@@ -58,6 +58,8 @@ class Follower:
         #: As the controller last said: what is older changes nothing. Of `Replicas`.
         self.controller_epoch = -1
         self.partition_epoch = -1
+        #: The replicas that a reassignment adds, until it ends.
+        self.adding_replicas: tuple[int, ...] = ()
         #: -1 while the partition has no leader.
         self.leader_id = leader_id
         #: False once the role has moved on. What still comes for it is to be dropped.

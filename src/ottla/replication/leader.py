@@ -52,6 +52,7 @@ class Leader:
     __slots__ = (
         *(
             "active",
+            "adding_replicas",
             "changing_over",
             "controller_epoch",
             "dirty",
@@ -86,6 +87,8 @@ class Leader:
         #: As the controller last said, or has answered: what is older changes nothing.
         self.controller_epoch = -1
         self.partition_epoch = -1
+        #: The replicas that a reassignment adds, until it ends.
+        self.adding_replicas: tuple[int, ...] = ()
         #: The in-sync replicas, this broker among them, and how far they are.
         self.isr = isr
         #: What the leader before it had, or the checkpoint, as far as the log has it. Never below what a client was
@@ -158,6 +161,7 @@ class Leader:
         successor = Leader(self.tp, log, self.epoch, self.isr, self.high_watermark)
         successor.epoch_start, successor.known_from = self.epoch_start, self.known_from
         successor.controller_epoch, successor.partition_epoch = self.controller_epoch, self.partition_epoch
+        successor.adding_replicas = self.adding_replicas
         self.succeeded_by(successor)
         return successor
 

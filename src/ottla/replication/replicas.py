@@ -252,7 +252,7 @@ class Replicas:
         high_watermark = self._known_high_watermark(tp)
         self._drop_roles(tp)
         former, leader = leader, Leader(tp, log, state.leader_epoch, isr, high_watermark)
-        _note_epochs(leader, state)
+        _note_state(leader, state)
         if former is not None:
             former.succeeded_by(leader)
         self.leaders[tp] = leader
@@ -264,22 +264,22 @@ class Replicas:
         is_known = (state.leader_epoch, state.partition_epoch) == (leader.epoch, leader.partition_epoch)
         if is_known and state.replicas == isr.replicas:
             # Said again, by this controller or the next one. What was asked of it since is still open.
-            _note_epochs(leader, state)
+            _note_state(leader, state)
             return
         if state.leader_epoch > leader.epoch:
             leader.begin_epoch(state.leader_epoch)
         isr.assigned(state.replicas, isr.members if is_known else state.isr, now_ms)
-        _note_epochs(leader, state)
+        _note_state(leader, state)
         leader.advance()
         self.waiters.changed_between_rounds(leader.tp)
 
     def _follow(self, tp: TopicPartition, log: Log, state: PartitionState) -> None:
         follower = self.followers.get(tp)
         if follower is not None and follower.epoch == state.leader_epoch:
-            _note_epochs(follower, state)
+            _note_state(follower, state)
             return
         follower = self._follower(tp, log, state.leader_epoch, state.leader)
-        _note_epochs(follower, state)
+        _note_state(follower, state)
         self._become(follower)
 
     def _follower(self, tp: TopicPartition, log: Log, epoch: int, leader: int) -> Follower:
@@ -306,7 +306,7 @@ class Replicas:
             return
         leader.log.staging.roll_apart()
         follower = self._follower(tp, leader.log, leader.epoch, NO_BROKER)
-        _note_epochs(follower, leader)
+        _note_state(follower, leader)
         self._become(follower)
         self.aside[tp] = leader
 
@@ -488,8 +488,9 @@ def _is_older(state: PartitionState, role: Leader | Follower) -> bool:
     return (state.leader_epoch, state.partition_epoch) < (role.epoch, role.partition_epoch)
 
 
-def _note_epochs(role: Leader | Follower, state: PartitionState | Leader) -> None:
+def _note_state(role: Leader | Follower, state: PartitionState | Leader) -> None:
     role.controller_epoch, role.partition_epoch = state.controller_epoch, state.partition_epoch
+    role.adding_replicas = state.adding_replicas
 
 
 def _is_same_topic(announced: bytes, stored: bytes) -> bool:

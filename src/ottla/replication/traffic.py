@@ -31,6 +31,9 @@ class TrafficByTopic:
         self.replicated_bytes_in = 0
         #: What was sent to followers.
         self.replicated_bytes_out = 0
+        #: Of these, of partitions that are on their way to the broker that fetches.
+        self.reassigned_bytes_in = 0
+        self.reassigned_bytes_out = 0
 
     def of(self, topic: str) -> Traffic:
         """The topic's, made on first use."""

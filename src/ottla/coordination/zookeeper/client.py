@@ -61,6 +61,7 @@ from ottla.coordination.zookeeper.messages import (
     SetDataRequest,
 )
 from ottla.coordination.zookeeper.session import KeeperSession, SessionOptions
+from ottla.metrics.times import Times
 from ottla.ports import Clock, Entropy, Network
 from ottla.steps import Steps, at_once, in_turns, pieces
 
@@ -94,8 +95,10 @@ async def open_remote(
     *,
     check: TreeCheck = nothing_to_check,
     end_with_connection: bool = True,
+    times: Times | None = None,
 ) -> RemoteTree:
-    """A new session with the servers of `zookeeper.connect`; it makes the chroot where that is missing.
+    """A new session with the servers of `zookeeper.connect`; it makes the chroot where that is missing. How long its
+    requests take is added to `times`.
 
     Raises BadConnectString, ServersUnreachable or what `check` raises.
     """
@@ -114,7 +117,7 @@ async def open_remote(
         in_flight_max=config.in_flight_requests_max,
         end_with_connection=end_with_connection,
     )
-    session = KeeperSession(ports.network, ports.clock, ports.entropy, options)
+    session = KeeperSession(ports.network, ports.clock, ports.entropy, options, Times() if times is None else times)
     tree = RemoteTree(session, connect.chroot, f"ZooKeeper at {config.zookeeper_connect}", ports.clock.monotonic_ms)
     try:
         await session.open()

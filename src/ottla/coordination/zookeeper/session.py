@@ -62,6 +62,7 @@ from ottla.coordination.zookeeper.messages import (
 )
 from ottla.coordination.zookeeper.servers import EnsembleServers, SessionUnknown
 from ottla.coordination.zookeeper.watching import LeftWatches
+from ottla.metrics.times import Times
 from ottla.ports.clock import Clock
 from ottla.ports.entropy import Entropy
 from ottla.ports.network import Network
@@ -115,9 +116,10 @@ _NEXT: Final = {
 
 
 class KeeperSession:
-    def __init__(self, network: Network, clock: Clock, entropy: Entropy, options: SessionOptions) -> None:
+    def __init__(self, network: Network, clock: Clock, entropy: Entropy, options: SessionOptions, times: Times) -> None:
         self._clock = clock
         self._options = options
+        self._times = times
         self._loop = asyncio.get_running_loop()
         self._state = SessionState.CONNECTING
         self.info = SessionInfo(0, bytes(16), options.timeout_ms)
@@ -317,6 +319,7 @@ class KeeperSession:
             self._unsure = True
             self._queue.appendleft(self._own(OpCode.SYNC, self._sync()))
         if request.answer is not None:
+            self._times.took(self._clock.monotonic_ms() - request.sent_ms)
             self._deliveries.answer(request.answer, answer)
         connection = self._connection
         if request.answer is None and answer.error == KeeperError.OK and request.op is OpCode.SYNC:

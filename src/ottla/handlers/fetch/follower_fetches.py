@@ -64,7 +64,7 @@ class FollowerFetches:
         fetch = memo.fetch
         if there.size >= memo.min_bytes:
             assert records is not None
-            self._count(there)
+            self._count(memo, there)
             self._handler.answer_at_end(peer, memo.answer(correlation, records))
             return True
         fetch.begin_again(correlation, wait_ms, now_ms)
@@ -103,7 +103,7 @@ class FollowerFetches:
         records = self._records(there)
         if records is None:
             return None
-        self._count(there)
+        self._count(memo, there)
         self._finish(memo, fetch, records)
         return True
 
@@ -130,9 +130,12 @@ class FollowerFetches:
             return None
         return memo.look(watched.asked)
 
-    def _count(self, there: Slice) -> None:
+    def _count(self, memo: FollowerMemo, there: Slice) -> None:
         self._handler.copied(there.size)
-        self._services.replicas.traffic.replicated_bytes_out += there.size
+        traffic = self._services.replicas.traffic
+        traffic.replicated_bytes_out += there.size
+        if memo.reader.replica_id in memo.leader.adding_replicas:
+            traffic.reassigned_bytes_out += there.size
 
     def _finish(self, memo: FollowerMemo, fetch: WatchedFetch, records: bytes) -> None:
         answer = memo.answer(fetch.correlation, records)

@@ -429,7 +429,11 @@ class FetchHandler(Participant):
         for read in reads:
             traffic.replicated_bytes_out += read.size
             leader = read.leader
-            if read.size and isinstance(leader, Leader) and leader.log.config.leader_throttled_replicas:
+            if not read.size or not isinstance(leader, Leader):
+                continue
+            if wait.reader.replica_id in leader.adding_replicas:
+                traffic.reassigned_bytes_out += read.size
+            if leader.log.config.leader_throttled_replicas:
                 self.services.replicas.throttle.sent(leader, read.size)
 
     def send(self, wait: FetchWait | LongFetch, answer: Sequence[Outgoing]) -> None:

@@ -149,7 +149,10 @@ class TakenAnswer:
 
     def _count(self, one: FetchedPartition, size: int) -> None:
         around = self._around
-        around.replicas.traffic.replicated_bytes_in += size
+        traffic = around.replicas.traffic
+        traffic.replicated_bytes_in += size
+        if around.broker_id in one.follower.adding_replicas:
+            traffic.reassigned_bytes_in += size
         throttled = one.follower.log.config.follower_throttled_replicas
         if throttled and names(throttled, one.tp.partition, around.broker_id):
             around.quota.record(size)
