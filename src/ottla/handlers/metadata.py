@@ -233,9 +233,9 @@ def _partition(call: Call, state: PartitionState) -> Partition:
     return error, state.partition, leader, state.leader_epoch, replicas, in_sync, state.offline_replicas
 
 
-def _that_are_there(call: Call, ids: Sequence[BrokerId]) -> list[int]:
+def _that_are_there(call: Call, ids: Sequence[int]) -> list[int]:
     brokers = call.services.metadata.brokers
-    return [each for each in ids if (known := brokers.get(each)) is not None and known.endpoint(call.listener)]
+    return [each for each in ids if (known := brokers.get(BrokerId(each))) is not None and known.endpoint(call.listener)]
 
 
 def _topic(call: Call, topic: TopicMetadata, *, wants_operations: bool) -> bytes:
