@@ -234,8 +234,8 @@ def _partition(call: Call, state: PartitionState) -> Partition:
 
 
 def _that_are_there(call: Call, ids: Sequence[int]) -> list[int]:
-    brokers = call.services.metadata.brokers
-    return [each for each in ids if (known := brokers.get(BrokerId(each))) is not None and known.endpoint(call.listener)]
+    brokers, listener = call.services.metadata.brokers, call.listener
+    return [each for each in ids if (known := brokers.get(BrokerId(each))) is not None and known.endpoint(listener)]
 
 
 def _topic(call: Call, topic: TopicMetadata, *, wants_operations: bool) -> bytes:
