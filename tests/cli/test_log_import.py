@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ottla.cli import faults
+from ottla.cli.log.importing import _send
 from ottla.records.compression import GZIP, compress
 from ottla.testing import InProcessBroker
 from tests.cli.conftest import Command
@@ -133,3 +138,39 @@ def test_what_was_done_before_a_fault_is_said(
     assert "is over max.request.size, 1048576" in ran.err
     assert ran.err.endswith("; 1 record of this folder is in halfway: another import doubles them\n")
     assert sorted(consumed(in_process, ottla_broker, "halfway", "%v\\n")) == ["one", "three", "two"]
+
+
+class OneOnItsWay:
+    """A producer of which the first record is acknowledged, and whose others are waited for until somebody is tired."""
+
+    def __init__(self) -> None:
+        self.flushing = asyncio.Event()
+        self.sent = 0
+
+    async def send(self, *_: Any, on_delivery: Callable[[Any], None], **__: Any) -> None:
+        self.sent += 1
+        if self.sent == 1:
+            on_delivery(SimpleNamespace(exception=lambda: None))
+
+    async def flush(self) -> None:
+        self.flushing.set()
+        await asyncio.Event().wait()
+
+
+def test_a_ctrl_c_behind_the_last_record_says_what_is_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    records = [SimpleNamespace(key=None, value=b"v", timestamp=-1, headers=[])] * 3
+    log: Any = SimpleNamespace(files=SimpleNamespace(path="/old/orders-0"), data=lambda: iter(records))
+    producer: Any = OneOnItsWay()
+    watch: Any = SimpleNamespace()
+
+    async def stopped() -> None:
+        sending = asyncio.create_task(_send(log, producer, watch, "orders", 0))
+        await producer.flushing.wait()
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+
+    asyncio.run(stopped())
+    assert "/old/orders-0: stopped; at least 1 record of this folder is in orders" in capsys.readouterr().err

@@ -427,6 +427,20 @@ def test_a_leader_without_the_clients_listener_is_not_named(broker: BrokerThread
         assert [each.offline_replicas for each in topic.partitions] == [[3]] * 3
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_replica_that_is_away_is_left_out_for_clients_that_know_of_none(
+    broker: BrokerThread, peer: Peer, version: int
+) -> None:
+    """As by Kafka, in version 0 alone."""
+    assert peer.ask(shown(8, 2), 8, UpdateMetadataResponse).error_code == ErrorCode.NONE
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="w")])
+    (topic,) = peer.ask(request, version, MetadataResponse).topics
+    (partition,) = topic.partitions
+    error, replicas = (ErrorCode.NONE, [2, 3]) if version else (ErrorCode.REPLICA_NOT_AVAILABLE, [2])
+    assert (partition.error_code, partition.leader_id) == (error, 2)
+    assert (partition.replica_nodes, partition.isr_nodes) == (replicas, [2])
+
+
 def test_so_says_describe_topic_partitions(broker: BrokerThread, peer: Peer) -> None:
     request = shown(8, 2, -1)
     request.live_brokers[0].endpoints[0].listener = "OTHER"

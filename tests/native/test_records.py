@@ -59,7 +59,10 @@ def test_sound_batches_become_the_same_records(raw: bytes) -> None:
     header, payload = batch_payload(raw, 0, DECOMPRESSED_BYTES_MAX)
     found = decoded(payload, header)
     assert found is not None
-    assert found == record._judged(payload, header)
+    expected = record._judged(payload, header)
+    assert found == expected
+    # Since Python 3.14 a tuple remembers its hash, and must not be made with one.
+    assert [hash(one) for one in found] == [hash(one) for one in expected] == [hash(tuple(one)) for one in found]
     assert all(type(one) is Record for one in found)
 
 

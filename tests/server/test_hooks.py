@@ -79,7 +79,8 @@ from ottla.protocol.generated.api_versions import ApiVersionsRequest
 from ottla.protocol.generated.describe_cluster import DescribeClusterRequest
 from ottla.protocol.generated.fetch import FetchResponse
 from ottla.protocol.generated.list_groups import ListGroupsRequest
-from ottla.protocol.generated.produce import ProduceResponse
+from ottla.protocol.generated.produce import PartitionProduceData, ProduceResponse
+from ottla.protocol.hot.produce import PLAIN_PARTS_MAX
 from ottla.protocol.message import Message
 from ottla.security.authorizer import Operation, Resource
 from ottla.security.principal import ANONYMOUS, Principal
@@ -472,6 +473,24 @@ def test_bytes_are_counted(guarded: Guarded) -> None:
         guarded.slow.used.clear()
         peer.ask(fetch_request(replica_id=2), 11, FetchResponse)
         assert guarded.slow.used == []
+
+
+def test_a_produce_of_very_many_partitions_is_counted_and_held_back(guarded: Guarded) -> None:
+    """It is served piece by piece, and counts as one request all the same."""
+    guarded.slow.holds_back = True
+    request = produce_request(batch(b"v" * 500))
+    (topic,) = request.topic_data
+    topic.partition_data += [PartitionProduceData(index=1 + number, records=None) for number in range(PLAIN_PARTS_MAX)]
+    with guarded.connect() as peer:
+        guarded.slow.used.clear()
+        sent = peer.frame(request, 9)
+        peer.send(sent)
+        answer = peer.answer(ProduceResponse, 9)
+    assert len(answer.responses[0].partition_responses) == 1 + PLAIN_PARTS_MAX
+    assert answer.throttle_time_ms == HELD_BACK_MS
+    assert sorted(guarded.slow.used, key=str) == sorted(
+        [("test", Use.REQUEST_TIME, 0.0), ("test", Use.PRODUCED_BYTES, len(sent) - 4)], key=str
+    )
 
 
 def test_a_fetch_that_is_held_back_brings_nothing_and_loses_nothing(guarded: Guarded) -> None:

@@ -20,11 +20,17 @@ from ottla.model import (
     INTERNAL_TOPICS,
     NO_BROKER,
     ZERO_TOPIC_ID,
+    BrokerId,
     ErrorCode,
     topic_name_fault,
 )
 from ottla.protocol.generated.metadata import MetadataRequest
-from ottla.protocol.hot.metadata import OPERATIONS_UNKNOWN, encode_metadata_response, encode_metadata_topic
+from ottla.protocol.hot.metadata import (
+    OPERATIONS_UNKNOWN,
+    Partition,
+    encode_metadata_response,
+    encode_metadata_topic,
+)
 from ottla.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.steps import Steps, pieces
 
@@ -32,6 +38,8 @@ from ottla.steps import Steps, pieces
 _ID_SINCE: Final = 12
 #: Before it clients know no error for a leader that lacks their listener.
 _LISTENERS_SINCE: Final = 6
+#: Before it clients take each replica for one that they can reach: one that is away is left out, and said to be away.
+_ABSENT_SINCE: Final = 1
 #: Topics that are answered in one step: most are encoded already, and few are long.
 _TOPICS_AT_ONCE: Final = 16
 #: Encoded topics that are kept; over it they are all forgotten.
@@ -212,12 +220,22 @@ def _fault(call: Call, error: ErrorCode, name: str | None, topic_id: bytes) -> b
     return encode_metadata_topic(call.version, error, name, topic_id, [], internal=name in INTERNAL_TOPICS)
 
 
-def _leader(call: Call, state: PartitionState) -> tuple[ErrorCode, int, int]:
-    """Error, partition and leader."""
+def _partition(call: Call, state: PartitionState) -> Partition:
     error, leader = leader_shown(call, state)
     if error is ErrorCode.LISTENER_NOT_FOUND and call.version < _LISTENERS_SINCE:
         error = ErrorCode.LEADER_NOT_AVAILABLE
-    return error, state.partition, leader
+    replicas: Sequence[int] = state.replicas
+    in_sync: Sequence[int] = state.isr
+    if call.version < _ABSENT_SINCE:
+        replicas, in_sync = _that_are_there(call, replicas), _that_are_there(call, in_sync)
+        if error is ErrorCode.NONE and (len(replicas) < len(state.replicas) or len(in_sync) < len(state.isr)):
+            error = ErrorCode.REPLICA_NOT_AVAILABLE
+    return error, state.partition, leader, state.leader_epoch, replicas, in_sync, state.offline_replicas
+
+
+def _that_are_there(call: Call, ids: Sequence[int]) -> list[int]:
+    brokers, listener = call.services.metadata.brokers, call.listener
+    return [each for each in ids if (known := brokers.get(BrokerId(each))) is not None and known.endpoint(listener)]
 
 
 def _topic(call: Call, topic: TopicMetadata, *, wants_operations: bool) -> bytes:
@@ -227,16 +245,7 @@ def _topic(call: Call, topic: TopicMetadata, *, wants_operations: bool) -> bytes
     encoded: bytes | None = kept.get(key) if remembers else None
     if encoded is not None:
         return encoded
-    partitions = [
-        (
-            *_leader(call, partition),
-            partition.leader_epoch,
-            partition.replicas,
-            partition.isr,
-            partition.offline_replicas,
-        )
-        for partition in topic.partitions
-    ]
+    partitions = [_partition(call, partition) for partition in topic.partitions]
     operations = call.authorized_operations(Resource.TOPIC, topic.name) if wants_operations else OPERATIONS_UNKNOWN
     encoded = encode_metadata_topic(
         call.version,

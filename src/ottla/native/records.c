@@ -20,6 +20,8 @@
 typedef struct {
     PyTypeObject *type;
     allocfunc allocate;
+    /* How tuples are made where an empty one that is filled will not do; else NULL. */
+    newfunc make;
     int64_t base_offset, base_timestamp;
     /* The broker's time for all of them, or NULL. */
     PyObject *timestamp;
@@ -75,16 +77,35 @@ static int read_headers(Bytes *from, int64_t count, PyObject **headers)
     return SOUND;
 }
 
+/* Since 3.14 a tuple remembers its hash, and one that was allocated empty seems to have the hash 0. There tuples are made
+   of others, by `tuple.__new__`. */
+static newfunc maker_of_tuples(void)
+{
+    return Py_Version < 0x030E0000 ? NULL : (newfunc)PyType_GetSlot(&PyTuple_Type, Py_tp_new);
+}
+
+static PyObject *make_of(const Common *common, PyObject *plain)
+{
+    PyObject *arguments = PyTuple_Pack(1, plain);
+    PyObject *made = arguments == NULL ? NULL : common->make(common->type, arguments, NULL);
+    Py_XDECREF(arguments);
+    return made;
+}
+
 /* Takes over all references of `fields`, also where it fails. */
 static PyObject *make_tuple(const Common *common, PyObject **fields, Py_ssize_t count)
 {
-    PyObject *made = common->allocate(common->type, count);
+    PyObject *made = common->make == NULL ? common->allocate(common->type, count) : PyTuple_New(count);
     for (Py_ssize_t index = 0; index < count; index++)
         if (made == NULL)
             Py_DECREF(fields[index]);
         else if (PyTuple_SetItem(made, index, fields[index]) < 0)
             Py_CLEAR(made);
-    return made;
+    if (made == NULL || common->make == NULL)
+        return made;
+    PyObject *record = make_of(common, made);
+    Py_DECREF(made);
+    return record;
 }
 
 /* Takes over all references that it is given; any of them may be NULL. */
@@ -180,6 +201,7 @@ static PyObject *decode(PyObject *module, PyObject *args)
     }
     common.type = (PyTypeObject *)type;
     common.allocate = (allocfunc)PyType_GetSlot(common.type, Py_tp_alloc);
+    common.make = maker_of_tuples();
     common.base_offset = base_offset;
     common.base_timestamp = base_timestamp;
     common.timestamp = timestamp == Py_None ? NULL : timestamp;

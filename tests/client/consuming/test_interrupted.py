@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count, islice
 from types import FrameType
@@ -13,6 +14,8 @@ from typing import Any, Final
 import pytest
 
 from ottla.client.sync import Consumer, Producer
+from ottla.client.sync.call_backs import CallBacks
+from ottla.client.sync.loop_thread import LoopThread
 from ottla.model import TopicPartition
 from ottla.records.record import decode_batch
 
@@ -102,3 +105,69 @@ def test_an_interrupted_iteration_passes_over_nothing(consumer: Consumer) -> Non
         assert found == [b"0", b"1", b"2"], came
     assert number > 10
     assert found == [b"0", b"1"]
+
+
+class Told:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        self.count += 1
+
+
+def test_a_rebalance_goes_on_whatever_of_a_listeners_call_was_interrupted() -> None:
+    """Its steps go on when a poll is given up, and the next poll waits for them."""
+    thread = LoopThread("interrupted")
+    calls = CallBacks(thread)
+    listener, steps = Told(), list[asyncio.Task[None]]()
+    relayed: Any = calls.relayed(listener)
+
+    async def poll() -> None:
+        steps.append(asyncio.get_running_loop().create_task(relayed.on_assigned([TopicPartition("t", 0)])))
+        await asyncio.wait(steps)
+
+    async def next_poll() -> bool:
+        return not steps or not (await asyncio.wait(steps, timeout=60))[1]
+
+    for number in count(1):
+        listener.count = 0
+        steps.clear()
+        with interrupted_at(number) as came, suppress(KeyboardInterrupt):
+            calls.run(poll)
+        assert calls.run(next_poll), came
+        assert listener.count <= len(steps), came
+        if not came:
+            break
+    assert number > 10
+    assert listener.count == 1
+    thread.end()
+
+
+def test_a_listener_that_raises_a_cancellation_ends_its_poll_alone() -> None:
+    thread = LoopThread("cancelled")
+    calls = CallBacks(thread)
+    waits = asyncio.Event()
+    given_up: list[bool] = []
+
+    class Cancelled:
+        def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+            raise asyncio.CancelledError
+
+    relayed: Any = calls.relayed(Cancelled())
+
+    async def poll() -> None:
+        await relayed.on_assigned([])
+        try:
+            await waits.wait()
+        except asyncio.CancelledError:
+            given_up.append(True)
+            raise
+
+    async def nothing() -> int:
+        return 1
+
+    with pytest.raises(asyncio.CancelledError):
+        calls.run(poll, lambda _: None)
+    assert calls.run(nothing) == 1
+    assert given_up
+    thread.end()

@@ -189,28 +189,29 @@ async def _send(log: ImportableLog, producer: Producer, watch: BrokerWatch, topi
     with Progress(f"importing {os.path.basename(path)}", None, "records") as progress:
         watch.say = progress.note
         try:
-            for record in log.data():
-                await producer.send(
-                    topic,
-                    record.value,
-                    record.key,
-                    partition=partition,
-                    timestamp=record.timestamp if record.timestamp >= 0 else None,
-                    headers=record.headers,
-                    on_delivery=sending.delivered,
-                )
-                sending.sent += 1
-                progress.add(1)
-                if sending.failed:
-                    break
-        except BufferExhausted as error:  # those before it are still on their way, perhaps to nobody
-            sending.fail(error)
-        except (KafkaError, OSError) as error:  # one that the client does not take, or a file that is not read any more
-            sending.broken_by = error
-        except asyncio.CancelledError:
+            try:
+                for record in log.data():
+                    await producer.send(
+                        topic,
+                        record.value,
+                        record.key,
+                        partition=partition,
+                        timestamp=record.timestamp if record.timestamp >= 0 else None,
+                        headers=record.headers,
+                        on_delivery=sending.delivered,
+                    )
+                    sending.sent += 1
+                    progress.add(1)
+                    if sending.failed:
+                        break
+            except BufferExhausted as error:  # those before it are still on their way, perhaps to nobody
+                sending.fail(error)
+            except (KafkaError, OSError) as error:  # one that the client does not take, or a file that is not read
+                sending.broken_by = error
+            await producer.flush()
+        except asyncio.CancelledError:  # a Ctrl-C, while records are read or while the last ones are on their way
             progress.note(f"ottla: {path}: stopped; {sending.done_of(topic, 'at least ')}")
             raise
-        await producer.flush()
     broken = sending.broken_by
     if broken is not None:
         what, code = (advised(broken), exit_code(broken)) if isinstance(broken, KafkaError) else (str(broken), FAILED)

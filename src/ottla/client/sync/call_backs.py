@@ -27,8 +27,11 @@ class CallBacks:
 
     def __init__(self, thread: LoopThread) -> None:
         self._thread = thread
-        #: Calls to make here, and claims whose work has ended.
-        self._queue: SimpleQueue[Callable[[], None] | _Claim[Any]] = SimpleQueue()
+        #: Calls to make here, as long as the loop waits for their ends.
+        self._calls: dict[_Call, None] = {}
+        #: What there is to look at: calls, and claims whose work has ended. A Ctrl-C may take one along, and what it
+        #: stands for is found all the same.
+        self._queue: SimpleQueue[_Call | _Claim[Any]] = SimpleQueue()
         #: The claim of the thread that waits: two would take each other's calls and results from the queue.
         self._turn: dict[None, _Claim[Any]] = {}
 
@@ -49,21 +52,19 @@ class CallBacks:
         try:
             self._take_turn(claim)
             self._thread.begin_soon(lambda: claim.begin(work))
-            while (item := self._queue.get()) is not claim:
-                if not isinstance(item, _Claim):  # or it is one that was given up by a Ctrl-C
-                    item()
+            self._make_calls()  # those that a Ctrl-C has kept the last one from
+            while self._queue.get() is not claim:  # or it is one that was given up by a Ctrl-C
+                self._make_calls()
             result = claim.result()
             self._ended(claim, finally_)
-        except CancelledError:  # by the loop's end
-            self._ended(claim, finally_)
-            self._thread.check_runs()
-            raise
-        except BaseException:
+        except BaseException as error:
             if self._turn.get(None) is claim:
                 try:
                     self._give_up(claim, unclaimed)
                 finally:
                     self._ended(claim, finally_)
+            if isinstance(error, CancelledError):  # by the loop's end
+                self._thread.check_runs()
             raise
         return result  # no call comes before it, in which a Ctrl-C could take it along
 
@@ -74,12 +75,25 @@ class CallBacks:
                 "a call-back of a rebalance must not poll, unsubscribe or close"
             )
 
+    def _make_calls(self) -> None:
+        for call in list(self._calls):
+            if not call.has_begun:
+                call.make()
+
     def _give_up(self, claim: _Claim[Result], unclaimed: Callable[[Result], None] | None) -> None:
+        if self._calls:
+            self._thread.begin_soon(self._end_begun)
         if claim.has_failed:
             return
         ended = self._thread.begin(lambda: claim.given_up(unclaimed))
         if unclaimed is not None:
             ended.result()
+
+    def _end_begun(self) -> None:
+        """In the loop's thread. A Ctrl-C has ended these, and may have kept them from saying so."""
+        for call in self._calls:
+            if call.has_begun:
+                call.end()
 
     def _ended(self, claim: _Claim[Any], finally_: Callable[[], None] | None) -> None:
         if self._turn.get(None) is claim:
@@ -98,20 +112,43 @@ class CallBacks:
         return None if listener is None else _RelayedListener(listener, self._relay)
 
     async def _relay(self, method: Callable[[list[TopicPartition]], Any], partitions: list[TopicPartition]) -> None:
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
-
-        def call() -> None:
-            error: Exception | None = None
-            try:
-                method(partitions)
-            except Exception as raised:
-                error = raised
-            finally:
-                loop.call_soon_threadsafe(_end, done, error)
-
+        call = _Call(method, partitions)
+        self._calls[call] = None
         self._queue.put(call)
-        await done
+        try:
+            await call.done
+        finally:
+            del self._calls[call]
+
+
+class _Call:
+    """Of a listener's method: made in the thread that waits, and ended in the loop's."""
+
+    def __init__(self, method: Callable[[list[TopicPartition]], Any], partitions: list[TopicPartition]) -> None:
+        self._method = method
+        self._partitions = partitions
+        self._loop = asyncio.get_running_loop()
+        self._error: Exception | None = None
+        self.done: asyncio.Future[None] = self._loop.create_future()
+        #: It is made once, whatever becomes of it.
+        self.has_begun = False
+
+    def make(self) -> None:
+        self.has_begun = True
+        try:
+            self._method(self._partitions)
+        except Exception as raised:
+            self._error = raised
+        finally:
+            self._loop.call_soon_threadsafe(self.end)
+
+    def end(self) -> None:
+        if self.done.done():
+            return
+        if self._error is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(self._error)
 
 
 class _Claim(Generic[Result]):
@@ -168,12 +205,3 @@ class _RelayedListener:
 
     async def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
         await self._tell(LOST, partitions)
-
-
-def _end(done: asyncio.Future[None], error: Exception | None) -> None:
-    if done.done():
-        return
-    if error is None:
-        done.set_result(None)
-    else:
-        done.set_exception(error)

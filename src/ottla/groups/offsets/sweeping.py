@@ -39,6 +39,8 @@ NO_DELETIONS_KNOWN: Final[Mapping[str, int]] = {}
 class _Deletion(NamedTuple):
     number: int
     wall_ms: int
+    #: Whether it came before the offsets were loaded: what was committed since is another topic's.
+    is_earlier: bool
 
 
 class Sweeps:
@@ -46,7 +48,6 @@ class Sweeps:
         "_deleted",
         "_deletions",
         "_groups",
-        "_known_ms",
         "_rest",
         "_state",
         "_topics",
@@ -65,10 +66,9 @@ class Sweeps:
         self._groups: deque[str] = deque()
         self._deleted: frozenset[str] = frozenset()
         self._deletions = 0
-        #: Topics whose offsets are not removed for good, by the deletion that said so last.
+        #: Topics whose offsets are not removed for good, by the deletion that said so last: of some they are being
+        #: removed, and of others it is not known yet whether that will last.
         self._unsettled: dict[str, _Deletion] = {}
-        #: Those that were deleted before their offsets were loaded: when. What was committed since is another topic's.
-        self._known_ms: dict[str, int] = {}
 
     # Expiry.
 
@@ -154,10 +154,8 @@ class Sweeps:
     def topics_deleted(self, names: Iterable[str], now: Now, known_ms: Mapping[str, int] = NO_DELETIONS_KNOWN) -> None:
         self._deletions += 1
         for name in names:
-            self._unsettled[name] = _Deletion(self._deletions, known_ms.get(name, now.wall_ms))
-            self._known_ms.pop(name, None)
-            if name in known_ms:
-                self._known_ms[name] = known_ms[name]
+            wall_ms = known_ms.get(name, now.wall_ms)
+            self._unsettled[name] = _Deletion(self._deletions, wall_ms, is_earlier=name in known_ms)
             self._state.offsets.begin_removing(name)
             self._topics.append(name)
         if not self._groups:
@@ -199,7 +197,6 @@ class Sweeps:
         self._deleted = frozenset()
         for name in done:
             self._state.offsets.end_removing(name)
-            self._known_ms.pop(name, None)
         if done:
             self._ask_whether_settled(done, now)
 
@@ -240,10 +237,13 @@ class Sweeps:
     def _is_newer(self, group_id: str, name: str, number: int) -> bool:
         """Whether it was written since the topic was deleted."""
         offsets = self._state.offsets
-        known_ms = self._known_ms.get(name)
+        deletion = self._unsettled[name]
         return offsets.is_newer(group_id, name, number) or (
-            known_ms is not None
-            and any(read_offset_value(value).commit_ms > known_ms for value in offsets.written(group_id, name, number))
+            deletion.is_earlier
+            and any(
+                read_offset_value(value).commit_ms > deletion.wall_ms
+                for value in offsets.written(group_id, name, number)
+            )
         )
 
 

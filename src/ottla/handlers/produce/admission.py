@@ -9,6 +9,7 @@ from ottla.handlers.calls.peer import Peer, RequestBuffer
 from ottla.handlers.produce.waiting import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 from ottla.model import INTERNAL_TOPICS, ErrorCode
 from ottla.protocol.header import decode_request_header
+from ottla.protocol.primitives import Buffer
 from ottla.security.authorizer import Operation, Resource
 from ottla.security.quotas import Use
 
@@ -58,8 +59,13 @@ class Admission:
         """How long the client is to hold back after this request."""
         if self._quotas.unlimited:
             return 0
-        header, _ = decode_request_header(bytes(buffer.view[start:end]))
+        return self.throttle_of_frame_ms(peer, bytes(buffer.view[start:end]), acks, now_ms)
+
+    def throttle_of_frame_ms(self, peer: Peer, frame: Buffer, acks: int, now_ms: int) -> int:
+        if self._quotas.unlimited:
+            return 0
+        header, _ = decode_request_header(frame, 0)
         throttle = partial(self._quotas.throttle_ms, peer.principal, header.client_id)
         # Without an answer there is no place to say it, so that Kafka does not count such a request's time.
         for_time_ms = 0 if acks == ACKS_NONE else throttle(Use.REQUEST_TIME, 0.0, now_ms)
-        return max(throttle(Use.PRODUCED_BYTES, end - start, now_ms), for_time_ms)
+        return max(throttle(Use.PRODUCED_BYTES, len(frame), now_ms), for_time_ms)

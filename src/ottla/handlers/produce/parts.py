@@ -85,6 +85,7 @@ class LongProduce:
                 for _ in range(STEPS_A_LOOK):
                     yield
         yield from let_go(topics)
+        self.throttle_ms = admission.throttle_of_frame_ms(self.peer, self._frame, self.acks, this_round.wall_ms)
         while self._open:
             yield self  # type: ignore[misc]  # what drives the steps knows what to do with it
         of_pieces, self._answers = self._answers, []
