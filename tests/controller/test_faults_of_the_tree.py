@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 from tests.controller.several import Brokers, ids
+from tests.coordination.contract import until
 
 from ottla.controller.interface import TopicRef, TopicToCreate
 from ottla.coordination.errors import ConnectionLoss
@@ -185,6 +186,53 @@ def test_who_asked_for_a_deletion_is_answered(brokers: Brokers) -> None:
 
     brokers.settle(work())
     assert not brokers.exists("/brokers/topics/orders")
+
+
+def test_nobody_is_announced_to_any_more(brokers: Brokers) -> None:
+    """A look at brokers goes on behind its last election, and one has come: brokers would refuse what they hear of this
+    controller, and it would try again for as long as its process lives."""
+    brokers.settle(brokers.create("orders", 2, 3))
+    tenure = brokers.controller.tenure
+
+    async def bounce() -> None:
+        held = asyncio.Event()
+        turn = asyncio.ensure_future(tenure.run(held.wait))
+        await asyncio.sleep(0)
+        await brokers.die(3)
+        await brokers.start(3)
+        held.set()
+        await turn
+
+    ends_at(brokers, STATE)
+    brokers.settle(bounce())
+    assert tenure.lost is not None
+    assert brokers.active_number() != 1
+    assert tenure.announcer.brokers == {}
+    assert brokers.state("orders")[2] == (2,)
+
+
+def test_a_tenure_that_ends_before_it_has_begun_is_said_of_nobody(log_lines: list[str]) -> None:
+    """Nor does it look after leaders, again and again."""
+    brokers = Brokers(2)
+    brokers.settle(brokers.begin())
+    brokers.settle(brokers.create("orders", 1, 2))
+    session, controller = brokers.sessions[2], brokers.controllers[2]
+    session.__class__ = Ending
+    assert isinstance(session, Ending)
+    session.ends_at = STATE
+    standing = controller._standing
+    assert standing is not None
+
+    async def work() -> None:
+        await brokers.die(1)
+        await until(standing.done)
+
+    brokers.run(work())
+    assert brokers.state("orders") == (2, 1, (2,))
+    assert controller.tenure.lost is not None
+    assert controller.tenure._rebalance is None
+    assert not any("the controller is active epoch=2" in line for line in log_lines)
+    brokers.close()
 
 
 # What an older tool asks for.

@@ -115,6 +115,8 @@ class Tenure:
         self.events.start()
         await self.events.run(lambda: self._take_over(settings.new_leader_epochs, on_damage))
         self._has_begun = True
+        if not self.active:
+            return  # its session has ended meanwhile
         self._watcher.begin()
         if settings.auto_leader_rebalance:
             self._rebalance = asyncio.get_running_loop().call_later(_FIRST_REBALANCE_S, self._rebalance_later)
