@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.server.conftest import BrokerThread, Peer
 
+from ottla.controller.interface import TopicCreation, TopicToCreate
 from ottla.metadata import MetadataUpdate
 from ottla.model import ErrorCode
 from ottla.protocol.generated.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -241,6 +243,43 @@ def test_what_may_not_be_forwarded(broker: BrokerThread, peer: Peer) -> None:
     unknown.request_data = bytes(data)
     assert peer.ask(unknown, 0, EnvelopeResponse).error_code == ErrorCode.UNSUPPORTED_VERSION
     assert "x" not in broker.broker.metadata.topics
+
+
+class ReplacedController:
+    """Another broker is the controller before it has answered."""
+
+    def __init__(self, error: ErrorCode) -> None:
+        self.active = True
+        self._error = error
+
+    async def create_topics(
+        self, topics: Sequence[TopicToCreate], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> list[TopicCreation]:
+        self.active = False
+        return [TopicCreation(topic.name, self._error) for topic in topics]
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER])
+def test_what_was_carried_out_is_not_forwarded_again(broker: BrokerThread, peer: Peer, error: ErrorCode) -> None:
+    """By NOT_CONTROLLER a forwarding broker knows that nothing was done. The next controller would say of a topic that
+    it exists already, or delete one that was made since."""
+
+    async def replace() -> None:
+        dispatcher = broker.broker._dispatcher
+        assert dispatcher is not None
+        controller: Any = ReplacedController(error)
+        dispatcher._services = dispatcher._services._replace(own_controller=controller)
+
+    broker.run(replace())
+    answer = peer.ask(enveloped(create("forwarded"), 7), 0, EnvelopeResponse)
+    if error is ErrorCode.NOT_CONTROLLER:
+        assert (answer.error_code, answer.response_data) == (error, None)
+        return
+    assert answer.error_code == ErrorCode.NONE
+    raw = bytes(answer.response_data)
+    _, _, at = decode_response_header(raw, 19, 7)
+    created, _ = CreateTopicsResponse.decode(raw, 7, at)
+    assert [(each.name, each.error_code) for each in created.topics] == [("forwarded", error)]
 
 
 def test_a_principal_comes_back_as_it_was() -> None:

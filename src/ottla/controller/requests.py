@@ -126,6 +126,7 @@ class ControllerRequests:
         except Refusal as refusal:
             return refusal
         finally:
+            work.forget(ended)
             self._behind_others -= 1
         try:
             return await asyncio.shield(event)

@@ -115,6 +115,8 @@ class Tenure:
         self.events.start()
         await self.events.run(lambda: self._take_over(settings.new_leader_epochs, on_damage))
         self._has_begun = True
+        if not self.active:
+            return  # its session has ended meanwhile
         self._watcher.begin()
         if settings.auto_leader_rebalance:
             self._rebalance = asyncio.get_running_loop().call_later(_FIRST_REBALANCE_S, self._rebalance_later)
@@ -163,7 +165,7 @@ class Tenure:
             if timer is not None:
                 timer.cancel()
         self._again = self._rebalance = None
-        self._answer_all(Refusal(ErrorCode.REQUEST_TIMED_OUT, _GOES_ON))
+        self._answer_all(_goes_on_elsewhere())
 
     def _answer_all(self, fault: Refusal) -> None:
         self.creations.give_up(fault)
@@ -276,6 +278,13 @@ class Tenure:
             # The turn ended in its middle: something that it waited for was cancelled.
             self.core.stale = True
             raise
+        finally:
+            if self.lost is not None:
+                # The tenure has ended under it. What it has begun since goes on elsewhere, and no answer comes here.
+                self._answer_all(_goes_on_elsewhere())
+            elif self.core.stale:
+                # Whoever asked need not ask again, and brokers may not have heard of what the tree has by now.
+                self._try_again_later()
 
     async def _take_over(self, new_epochs: bool = False, on_damage: OnDamage = leave_alone) -> None:
         await self.brokers.take_over(new_epochs=new_epochs, on_damage=on_damage)
@@ -290,7 +299,7 @@ class Tenure:
             self.resign(str(error))
             if has_written:
                 # As in `_give_up`: asked again, the next controller would refuse what it has completed itself.
-                return Refusal(ErrorCode.REQUEST_TIMED_OUT, _GOES_ON)
+                return _goes_on_elsewhere()
             return Refusal(ErrorCode.NOT_CONTROLLER, self.lost)
         log.warning("a write to the tree failed", fault=str(error))
         # Answers say nothing about this machine: where its files are stands in the log.
@@ -300,3 +309,7 @@ class Tenure:
             message = "The controller does not know whether the change was written: look at it before trying again."
             return Refusal(ErrorCode.REQUEST_TIMED_OUT, message)
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+
+
+def _goes_on_elsewhere() -> Refusal:
+    return Refusal(ErrorCode.REQUEST_TIMED_OUT, _GOES_ON)

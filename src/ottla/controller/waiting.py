@@ -29,7 +29,7 @@ class Work:
         #: What follows from it and is waited for as well.
         self.following: list[asyncio.Future[None] | Work] = []
         #: Called at its end, once. They may hold this very work, which lets go of them then.
-        self._behind: list[Callable[[], None]] = []
+        self._behind: dict[Callable[[], None], None] = {}
 
     @property
     def has_ended(self) -> bool:
@@ -39,7 +39,7 @@ class Work:
         if not self._ended.done():
             self.fault = fault
             self._ended.set_result(None)
-            behind, self._behind = self._behind, []
+            behind, self._behind = self._behind, {}
             for call in behind:
                 call()
 
@@ -48,7 +48,16 @@ class Work:
         if self._ended.done():
             call()
         else:
-            self._behind.append(call)
+            self._behind[call] = None
+
+    def forget(self, call: Callable[[], None]) -> None:
+        """Whoever asked for it waits no more. The work may go on for as long as a broker does not answer."""
+        self._behind.pop(call, None)
+
+    @property
+    def waiting(self) -> int:
+        """How many calls there will be at its end."""
+        return len(self._behind)
 
     async def wait(self) -> None:
         """Until it has ended, and what follows from it. A caller that goes away ends nothing."""
@@ -66,6 +75,10 @@ class UnderWay:
     def __init__(self) -> None:
         self._makings: dict[str, Work] = {}
         self._deletions: dict[str, Work] = {}
+
+    @property
+    def deletions(self) -> set[Work]:
+        return set(self._deletions.values())
 
     def making(self, topics: Iterable[str], work: Work) -> None:
         self._begin(self._makings, topics, work)

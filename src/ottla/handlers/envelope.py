@@ -2,6 +2,10 @@
 
 The request in it is served as if its client had sent it here: under the client's principal and from its address, as the
 forwarding broker says (KIP-590). Only what a controller decides may be forwarded, and only to the active one.
+
+NOT_CONTROLLER has the forwarding broker send the request again, to the next controller. So that is said of a request
+that was refused with it, as by Kafka, and of no other: one that was carried out, or whose end nobody knows, would be
+carried out twice, though another broker decides by now.
 """
 
 from __future__ import annotations
@@ -21,10 +25,11 @@ from ottla.protocol.errors import DecodeError
 from ottla.protocol.fields import LENGTH_BYTES
 from ottla.protocol.generated.envelope import EnvelopeRequest, EnvelopeResponse
 from ottla.protocol.header import RequestHeader, decode_request_header, encode_response
-from ottla.protocol.message import Message
+from ottla.protocol.message import Message, Structure
 from ottla.protocol.stepping import DecodingAllowance
 from ottla.security.forwarded import decode_principal
 from ottla.security.principal import ANONYMOUS, Principal
+from ottla.steps import Steps, pieces
 
 #: By the length of an address.
 _FAMILIES: Final = {4: socket.AF_INET, 16: socket.AF_INET6}
@@ -34,7 +39,7 @@ async def handle(call: Call, request: EnvelopeRequest) -> EnvelopeResponse:
     refusal = from_broker(call)
     if refusal is not ErrorCode.NONE:
         return EnvelopeResponse(error_code=refusal)
-    if not _decides(call):
+    if not call.services.own_controller.active:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     inner = _inner_call(call, request)
     if isinstance(inner, ErrorCode):
@@ -51,16 +56,10 @@ async def handle(call: Call, request: EnvelopeRequest) -> EnvelopeResponse:
     except DecodeError:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     answer = await _served(as_client, header, message)
-    if not _decides(call):
-        # Whatever it says, another one decides by now.
+    if await call.services.turns.to_end(_is_refused(answer)):
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     frame = encode_response(header.api_key, header.api_version, header.correlation_id, answer)
     return EnvelopeResponse(response_data=frame[LENGTH_BYTES:])
-
-
-def _decides(call: Call) -> bool:
-    """Asked again behind each wait."""
-    return call.services.own_controller.active
 
 
 def _inner_call(call: Call, request: EnvelopeRequest) -> tuple[RequestHeader, int, Call] | ErrorCode:
@@ -109,3 +108,17 @@ async def _served(call: Call, header: RequestHeader, message: Message) -> Messag
     while not isinstance(result, Message):
         result = await (call.services.turns.to_end(result) if type(result) is GeneratorType else result)
     return result
+
+
+def _is_refused(answer: Structure) -> Steps[bool]:
+    """Whether it says NOT_CONTROLLER, as a whole or of anything in it."""
+    for name in answer.__slots__:
+        value = getattr(answer, name)
+        if name == "error_code" and value == ErrorCode.NOT_CONTROLLER:
+            return True
+        for piece in pieces(value) if isinstance(value, list) else ():
+            for part in piece:
+                if isinstance(part, Structure) and (yield from _is_refused(part)):
+                    return True
+            yield
+    return False

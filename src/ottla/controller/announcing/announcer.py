@@ -57,6 +57,8 @@ class Announcer:
         self._on_answers = on_answers
         self._on_fault = on_fault
         self._lines: dict[BrokerId, _Line] = {}
+        #: From then on there are no lines: a turn that goes on behind the end of its tenure connects nobody.
+        self._is_dropped = False
         #: In the order in which they came. They are no more than what was announced.
         self._answers: list[Answer] = []
 
@@ -73,6 +75,8 @@ class Announcer:
     def connect(self, broker: BrokerId, epoch: int, receiver: Receiver) -> None:
         """From now on the broker is announced to. It knows nothing yet."""
         assert broker not in self._lines
+        if self._is_dropped:
+            return
         self._lines[broker] = _Line(BrokerQueue(broker), receiver, epoch)
 
     def disconnect(self, broker: BrokerId) -> None:
@@ -128,6 +132,7 @@ class Announcer:
 
     def drop(self) -> None:
         """The controller is another one: nothing more is announced. A call that is under way ends by itself."""
+        self._is_dropped = True
         for broker in list(self._lines):
             self.disconnect(broker)
         self._answers.clear()

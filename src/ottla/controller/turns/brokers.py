@@ -56,6 +56,9 @@ class BrokerTurns:
         self._receivers = receivers
         #: Brokers as they were when they were last connected to.
         self._reached: dict[BrokerId, BrokerEndpoints] = {}
+        #: Brokers that were seen dead, and whose partitions may not all be led without them yet: one of them that is
+        #: back is not what it was, whatever the tree says of when its partitions' states were written.
+        self._dead: set[BrokerId] = set()
         #: Left on registrations, and on topics and their list.
         self.broker_watch: Watch | None = None
         self.topic_watch: Watch | None = None
@@ -77,7 +80,7 @@ class BrokerTurns:
         await self._deletions.refuse_marks(context)
         core.context = context
         core.stale = False
-        bounced = _bounced(core.announcer.brokers, found)
+        bounced = _bounced(core.announcer.brokers, found) | (self._dead & found.keys())
         served = [(topic, list(topic.replicas)) for topic in context.served_topics()]
         if bounced:
             context.brokers = {broker: known for broker, known in found.items() if broker not in bounced}
@@ -91,9 +94,11 @@ class BrokerTurns:
         settings = core.settings
         unclean = settings.unclean_leader_election
         await core.elect(served, AfterChange(settings.broker_id, unclean_default=unclean, new_epochs=new_epochs))
+        self._dead.clear()
         self._creations.reloaded()
         await core.announce_all(list(context.brokers))
         await self._reassignments.go_on(self._reassignments.ongoing())
+        await self._reassignments.tidy()
         await self._creations.finish_settled()
         await self._deletions.finish()
 
@@ -112,8 +117,10 @@ class BrokerTurns:
             )
             failed |= reborn
             topics = core.context.topics
-            await core.elect([(topics[name], [number]) for name, number in sorted({each[:2] for each in reborn})])
-            failed -= reborn
+            try:
+                await core.elect([(topics[name], [number]) for name, number in sorted({each[:2] for each in reborn})])
+            finally:
+                failed -= reborn
         if leaders:
             await core.elect(leaders, lead_anew)
 
@@ -126,11 +133,14 @@ class BrokerTurns:
             {broker: known.epoch for broker, known in before.items()}, found
         )
         context.brokers = {broker: found[broker] for broker in before if broker not in dead}
+        self._dead |= dead
         if dead:
             log.info("brokers are gone", brokers=sorted(dead), live=len(context.brokers))
             self._connect()
             core.announcer.announce([live_brokers(context)])
             await self._answers.elect(await core.do(_concerned(context, dead)))
+        if not core.stale:
+            self._dead.clear()
         context.brokers = found
         new, _ = self._connect()
         moved = {broker for broker in new & before.keys() if broker not in dead}

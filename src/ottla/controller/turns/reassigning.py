@@ -7,6 +7,7 @@ for stands under `/admin/reassign_partitions`, from where each partition is take
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from ottla.controller.core import ControllerCore, log
@@ -305,7 +306,13 @@ class ReassignmentTurns:
             return
         new = {tp: target for tp, target in wanted.items() if self._asked.get(tp) != target}
         self._asked = wanted
-        results = await self.alter([Reassignment(tp, target) for tp, target in new.items()])
+        try:
+            results = await self.alter([Reassignment(tp, target) for tp, target in new.items()])
+        except BaseException:
+            # Nobody knows what of it was begun: to the next look it is new, and none of it is taken for moved.
+            for tp in new:
+                self._asked.pop(tp, None)
+            raise
         for result in results:
             if result.error is not ErrorCode.NONE:
                 log.warning("a partition is not reassigned", partition=str(result.tp), fault=result.message)
@@ -327,10 +334,14 @@ class ReassignmentTurns:
         await self._forget([tp for tp, target in self._asked.items() if not is_under_way(tp, target)])
 
     async def _forget(self, partitions: Sequence[TopicPartition]) -> None:
-        """They have moved, or never will."""
-        gone = [tp for tp in partitions if self._asked.pop(tp, None) is not None]
-        if not gone:
-            return
+        """They have moved, or never will. What raises leaves them to the next `tidy`."""
+        gone = {tp for tp in partitions if tp in self._asked}
+        if gone:
+            await self._take_from_node(gone)
+            for tp in gone:
+                del self._asked[tp]
+
+    async def _take_from_node(self, gone: AbstractSet[TopicPartition]) -> None:
         core = self._core
         try:
             data, stat = await core.coordination.get(REASSIGN_PARTITIONS)

@@ -172,7 +172,7 @@ class TreeTurns:
     async def isr_changes(self, watch: Watch) -> bool:
         """Older brokers write the state of what they lead themselves, and say so here. Whether there are more."""
         core, context = self._core, self._core.context
-        found, more = await self._notifications(ISR_CHANGES, watch, decode_partitions)
+        found, paths, more = await self._notifications(ISR_CHANGES, watch, decode_partitions)
         changed = {tp for partitions in found for tp in partitions}
         known = sorted(
             tp
@@ -186,25 +186,27 @@ class TreeTurns:
             partitions = [(context.topics[tp.topic], [tp.partition]) for tp in known]
             await core.show(partitions)
             await self._reassignments.go_on(partitions)
+        await self._seen_to(paths)
         return more
 
     async def log_dir_events(self, watch: Watch) -> bool:
         """A broker has lost a directory, or has room again for what it could not open: which of its replicas are gone,
         and which are back, it says when it is given their roles again."""
         core, context = self._core, self._core.context
-        found, more = await self._notifications(LOG_DIR_EVENTS, watch, decode_log_dir_failure)
+        found, paths, more = await self._notifications(LOG_DIR_EVENTS, watch, decode_log_dir_failure)
         brokers = {broker for broker in found if broker in context.brokers}
         if brokers:
             log.warning("brokers have lost log directories, or have some back", brokers=sorted(brokers))
             served = [(topic, list(topic.replicas)) for topic in context.served_topics()]
             orders = await core.do(role_orders(context, served, asked_again=brokers))
             core.announcer.announce([order for order in orders if order.broker in brokers])
+        await self._seen_to(paths)
         return more
 
     async def _notifications(
         self, parent: str, watch: Watch, decode: Callable[[str, bytes], T]
-    ) -> tuple[list[T], bool]:
-        """What stands there, which goes with it."""
+    ) -> tuple[list[T], list[str], bool]:
+        """What stands there, where, and whether there is more."""
         core = self._core
         names = await children_of(core.coordination, parent, watch)
         paths = [f"{parent}/{name}" for name in names[:_NOTIFICATIONS_MAX]]
@@ -215,8 +217,11 @@ class TreeTurns:
                     found.append(decode(path, node[0]))
                 except DamagedZnode as damaged:
                     log.warning("a notification is passed over", fault=str(damaged))
-        await core.writes.write([[Delete(path)] for path in paths])
-        return found, len(names) > len(paths)
+        return found, paths, len(names) > len(paths)
+
+    async def _seen_to(self, notifications: Sequence[str]) -> None:
+        """Not before: nothing else says what they say, and this turn may fail, or its controller die."""
+        await self._core.writes.write([[Delete(path)] for path in notifications])
 
     # Overrides.
 
