@@ -164,6 +164,13 @@ class TableLog:
                 return self._state
             self._state = self._state.after(commit)
 
+    def state_at(self, version: int) -> TableState:
+        """As it was at a version. Raises BadState where that is not known any more."""
+        state = self._from_the_last_state(version)
+        for commit in self.commits(state.version, version):
+            state = state.after(commit)
+        return state
+
     def commit(self, commit: Commit) -> TableState:
         """Makes the next version. What it adds must be on the medium. Raises BadState where another was first."""
         version = self._state.version + 1
@@ -212,8 +219,10 @@ class TableLog:
         """The first version whose commit is still there."""
         return min(self._versions(".json"), default=0)
 
-    def _from_the_last_state(self) -> TableState:
+    def _from_the_last_state(self, until: int | None = None) -> TableState:
         for version in reversed(self._versions(".state")):
+            if until is not None and version > until:
+                continue
             name = self._name(version, ".state")
             with contextlib.suppress(FileNotFoundError):
                 return TableState.parsed(_content(name), name)
