@@ -125,6 +125,7 @@ class TableWriter:
                 removed=commit.removed,
                 changes=commit.changes,
                 schema=self._schema.jsonValue() if state.schema != self._schema.jsonValue() else None,
+                keys=self.flow.keys if state.keys != self.flow.keys else None,
                 counts=counts,
                 youngest_us=checked.youngest_us,
             )
