@@ -77,7 +77,9 @@ def test_a_registry_with_a_fault_is_asked_again(registry: RegistryServer) -> Non
         asking(registry).by_id(1)
 
 
-@pytest.mark.parametrize("body", [b"<html>no such page</html>", b"", b'{"status": 404}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "body", [b"<html>no such page</html>", b"", b'{"status": 404}', pytest.param(b"[" * 100_000, id="deep")]
+)
 def test_what_a_proxy_does_not_find_is_not_said_of_a_schema(registry: RegistryServer, body: bytes) -> None:
     """All records would be taken for bad ones, while the registry behind it starts."""
     registry.add("s", '"long"')
