@@ -1,14 +1,24 @@
-"""Dead letters of large records: their topic takes them, and so does a replay."""
+"""Dead letters: their topic takes large records, and so does a replay; those of a micro-batch that died are known."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.pipeline.conftest import Pipeline
 
 from ottla.client.admin.results import ConfigChange, ConfigResource
 from ottla.client.sync import Admin, Producer
+from ottla.pipeline import writing
 from ottla.pipeline.dead_letters import LIMIT, have_topics
+from ottla.pipeline.definitions import Flow, Kind
+from ottla.pipeline.places import Places
+from ottla.pipeline.planning import PlannedFlow
+from ottla.pipeline.reading import RECORD
 from ottla.pipeline.replay import replay
+from ottla.pipeline.writing import CheckedFrame, TableWriter
 from ottla.testing import InProcessBroker
 
 MIB = 1 << 20
@@ -30,6 +40,33 @@ def test_their_topic_takes_as_much_as_they_need(broker: InProcessBroker) -> None
     broker.create_topic("own-dlq", configs={LIMIT: "5000"})
     have_topics({"own-dlq": 5000}, kafka)
     assert limit(broker, "own-dlq") == 5000
+
+
+def test_a_batch_that_died_is_not_taken_for_one_whose_rules_were_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It died between its dead letters and its commit; what other rules drop has not been there."""
+    flow = Flow(name="orders", kind=Kind.TABLE, function=lambda: None, line=1)
+    made = TableWriter(PlannedFlow(flow=flow), Places(str(tmp_path)), "shop", {})
+    sent: list[int] = []
+
+    def send(frame: Any, *_: Any) -> int:
+        sent.append(frame.rows)
+        return int(frame.rows)
+
+    monkeypatch.setattr(writing, "send", send)
+
+    def dropped(rows: int, rule: str) -> CheckedFrame:
+        counts = {writing.ROWS_IN: 10, writing.DROPPED: rows, f"{writing.FAILED_PREFIX}{rule}": rows}
+        return CheckedFrame(frame=SimpleNamespace(columns=[RECORD], rows=rows), counts=counts, youngest_us={})
+
+    assert made._dead_letters(dropped(2, "positive"), "q/4") == 2
+    assert made._dead_letters(dropped(2, "positive"), "q/4") == 2
+    assert sent == [2]
+    assert made._dead_letters(dropped(2, "small"), "q/4") == 2
+    assert made._dead_letters(dropped(3, "small"), "q/4") == 3
+    assert made._dead_letters(dropped(3, "small"), "q/5") == 3
+    assert sent == [2, 2, 3, 3]
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from tests.pipeline.conftest import Pipeline, headers
 
 from ottla.client.sync import Admin
 from ottla.formats import encoder
-from ottla.pipeline.errors import BadDefinition, ExpectationFailed
+from ottla.pipeline.errors import BadDefinition, BadState, ExpectationFailed
 from ottla.pipeline.replay import replay
 
 #: A session takes seconds to start, and minutes where many tests share the machine.
@@ -153,6 +153,23 @@ def test_a_replay_sends_each_dead_letter_once(pipeline: Pipeline) -> None:
 
 
 @pytest.mark.slow
+def test_keys_that_a_table_with_rows_is_given(pipeline: Pipeline) -> None:
+    """What it has lies in no bucket: rows that are replaced would not be found, and be there beside the new ones."""
+    one = """
+    @table
+    def one():
+        return decode_json(read_topic("TOPIC"), "id BIGINT")
+    """
+    pipeline.define(one)
+    pipeline.send({"id": 1})
+    pipeline.catch_up()
+    pipeline.define(one.replace("@table", '@table(keys=["id"])'))
+    pipeline.send({"id": 1})
+    with pytest.raises(BadState, match=r"has the keys id, and .* was written with no keys"):
+        pipeline.catch_up()
+    assert pipeline.rows("one", "id") == [(1,)]
+
+
 def test_expect_or_fail_writes_nothing(pipeline: Pipeline) -> None:
     pipeline.define(SHOP.partition("@table(keys")[0].replace("expect_or_drop", "expect_or_fail"))
     pipeline.send({"id": 1, "amount": 1}, {"id": 2, "amount": 0})

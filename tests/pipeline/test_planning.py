@@ -10,9 +10,11 @@ import pytest
 from tests.pipeline.conftest import Pipeline
 
 from ottla.pipeline.backfill import Range, backfill
+from ottla.pipeline.definitions import Flow, Kind
 from ottla.pipeline.errors import BadDefinition, BadState, NotFound, PipelineError
 from ottla.pipeline.places import Places, write_json
-from ottla.pipeline.tables.log import Commit, TableLog, TableState
+from ottla.pipeline.planning import check_keys
+from ottla.pipeline.tables.log import Commit, TableFile, TableLog, TableState
 from ottla.pipeline.writing import check_follows
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(1200)]
@@ -132,6 +134,37 @@ def test_a_checkpoint_that_does_not_go_with_the_table(batches: dict[str, int], b
         return
     with pytest.raises(BadState, match=said):
         check_follows(state, "q", batch, "orders")
+
+
+def totals(*keys: str) -> Flow:
+    return Flow(name="totals", kind=Kind.TABLE, function=lambda: None, line=7, keys=keys)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        (("id",), ("id",), None),
+        ((), (), None),
+        (None, ("id",), None),  # of a table that an earlier version wrote
+        ((), ("id",), "has the keys id, and .* was written with no keys: rows with the same keys would be there twice"),
+        (("id",), (), "has no keys, and .* was written with the keys id:"),
+        (("id", "day"), ("day",), "has the keys day, and .* was written with the keys id, day:"),
+    ],
+)
+def test_keys_that_were_changed(
+    tmp_path: Path, before: tuple[str, ...] | None, now: tuple[str, ...], said: str | None
+) -> None:
+    """Rows lie in buckets by the keys of then: by others, the rows that they replace would not be found."""
+    log = TableLog(str(tmp_path))
+    check_keys(totals(*now), log)
+    file = TableFile(path="data/a", rows=1, bytes=1, written_ms=1)
+    log.commit(Commit(kind="append", written_ms=1, query="q", batch=0, added=(file,), keys=before))
+    log.commit(Commit(kind="append", written_ms=1, query="q", batch=1))
+    if said is None:
+        check_keys(totals(*now), TableLog(log.folder))
+        return
+    with pytest.raises(BadState, match=rf"table totals \(line 7\) {said}"):
+        check_keys(totals(*now), TableLog(log.folder))
 
 
 def test_a_backfill_needs_a_column_of_time(pipeline: Pipeline) -> None:

@@ -208,6 +208,7 @@ def _replaced(plan: BackfillPlan, log: TableLog, planned: PlannedFlow, good: Any
             added=added,
             removed=tuple(file.path for file in old),
             schema=planned.schema.jsonValue(),
+            keys=flow.keys,
         )
     )
     if flow.delta:

@@ -195,6 +195,8 @@ class Plan:
         planned.rules = _rules(flow, frame)
         log = TableLog(self.places.table(flow.name))
         planned.schema = stored_schema(flow, frame.schema, log)
+        if planned.is_stream:
+            check_keys(flow, log)
         if flow.delta:
             check_delta(flow.text, planned.schema)
         elif os.path.isdir(log.path(DELTA)):
@@ -230,6 +232,17 @@ def _rules(flow: Flow, frame: Any) -> tuple[Rule, ...]:
     if ERROR in frame.columns:
         return (Rule(name=DECODES, condition=f"{ERROR} IS NULL", action=Action.DROP), *flow.rules)
     return flow.rules
+
+
+def check_keys(flow: Flow, log: TableLog) -> None:
+    """Raises BadState for a stream's table that was kept by other keys: its rows lie in other buckets, or in none."""
+    state = log.state()
+    if state.files and state.keys is not None and state.keys != flow.keys:
+        now, before = (f"the keys {', '.join(keys)}" if keys else "no keys" for keys in (flow.keys, state.keys))
+        raise BadState(
+            f"{flow.text} has {now}, and {log.folder} was written with {before}: rows with the same keys would be "
+            "there twice; give them back, or delete the flow's folders in tables/ and checkpoints/ and run it anew"
+        )
 
 
 def stored_schema(flow: Flow, schema: Any, log: TableLog) -> Any:

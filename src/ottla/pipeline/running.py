@@ -169,6 +169,7 @@ def write_whole(planned: PlannedFlow, frame: Any, places: Places) -> None:
             added=added,
             removed=tuple(state.files),
             schema=planned.schema.jsonValue(),
+            keys=flow.keys,
             counts={name: count - state.counts.get(name, 0) for name, count in now.items()},
         )
     )

@@ -125,21 +125,26 @@ class TableWriter:
                 removed=commit.removed,
                 changes=commit.changes,
                 schema=self._schema.jsonValue() if state.schema != self._schema.jsonValue() else None,
+                keys=self.flow.keys if state.keys != self.flow.keys else None,
                 counts=counts,
                 youngest_us=checked.youngest_us,
             )
         )
 
     def _dead_letters(self, checked: CheckedFrame, batch: str) -> int:
-        """How many records went there; once where this is not the first attempt and an earlier one came so far."""
+        """How many records went there; once where this is not the first attempt and an earlier one came so far.
+
+        Unless other rows are dropped now: whoever restarts a run that has died may have changed the rules.
+        """
         if not checked.counts.get(DROPPED) or self.flow.dead_letters is False or RECORD not in checked.frame.columns:
             return 0
         note = os.path.join(self._places.checkpoint(self.flow.name), "ottla-dead-letters.json")
         there = read_json(note)
-        if there is not None and there.get("batch") == batch:
+        what = {"batch": batch, "counts": checked.counts}
+        if there is not None and {name: there.get(name) for name in what} == what:
             return int(there["records"])
         records = send(checked.frame, self._rules, self._pipeline, self.flow.name, self._kafka)
-        write_json(note, {"batch": batch, "records": records})
+        write_json(note, {**what, "records": records})
         return records
 
     def _upsert(self, good: Any, state: TableState) -> Commit:

@@ -77,6 +77,26 @@ def test_a_registry_with_a_fault_is_asked_again(registry: RegistryServer) -> Non
         asking(registry).by_id(1)
 
 
+@pytest.mark.parametrize(
+    "body", [b"<html>no such page</html>", b"", b'{"status": 404}', pytest.param(b"[" * 100_000, id="deep")]
+)
+def test_what_a_proxy_does_not_find_is_not_said_of_a_schema(registry: RegistryServer, body: bytes) -> None:
+    """All records would be taken for bad ones, while the registry behind it starts."""
+    registry.add("s", '"long"')
+    registry.faults = [(404, body)]
+    assert asking(registry).by_id(1) == LONG
+    registry.faults = [(404, body)] * TRIES
+    with pytest.raises(RegistryUnreachable, match=r"no schema registry answers under schema\.registry\.url: .*ids/1"):
+        asking(registry).by_id(1)
+
+
+def test_a_path_that_is_none_is_not_said_of_a_schema(registry: RegistryServer) -> None:
+    registry.add("s", '"long"')
+    ours = HttpRegistry(HttpSettings(urls=(f"{registry.url}/wrong",)), Pauses())
+    with pytest.raises(RegistryUnreachable, match=r"/wrong: GET /schemas/ids/1: 404 HTTP 404 Not Found"):
+        ours.by_id(1)
+
+
 def test_a_registry_that_is_away(registry: RegistryServer) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import LongType, StructField, StructType
 
 from ottla.pipeline.errors import BadState
-from ottla.pipeline.tables.log import Commit, TableFile, TableLog
-from ottla.pipeline.tables.stream import TableStreamReader, version_of
+from ottla.pipeline.tables.log import STATE_EVERY, Commit, TableFile, TableLog
+from ottla.pipeline.tables.stream import TableFiles, TableStreamReader, version_of
+from ottla.pipeline.tables.upkeep import EVERY_VERSION, REMOVED_KEPT_MS, SMALL_FILES_MAX, compact, delete_unused
 
 EVERYTHING = ReadAllAvailable()
 
@@ -64,3 +69,59 @@ def test_available_now_ends_where_it_was_when_it_began(log: TableLog) -> None:
     assert [one.paths for one in found.partitions(found.initialOffset(), end)] == [
         tuple(log.path(f"data/f{number}") for number in range(3))
     ]
+
+
+# A flow that begins with a table that is long there
+
+LATE_MS = REMOVED_KEPT_MS + 10
+
+
+def write(log: TableLog, numbers: range) -> None:
+    """A file of one row for each, written at 1970's beginning."""
+    for number in numbers:
+        path = f"data/{number}/part.parquet"
+        os.makedirs(os.path.dirname(log.path(path)))
+        parquet.write_table(pyarrow.table({"id": pyarrow.array([number], pyarrow.int64())}), log.path(path))
+        os.utime(log.path(path), (0, 0))
+        file = TableFile(path=path, rows=1, bytes=os.path.getsize(log.path(path)), written_ms=5)
+        log.state()
+        log.commit(Commit(kind="append", written_ms=5, query="q", batch=number, added=(file,)))
+
+
+def joined(log: TableLog) -> None:
+    assert compact(log, 5)
+    for file in log.state().files:
+        os.utime(log.path(file), (0, 0))
+
+
+def ids(found: TableStreamReader, tasks: list[TableFiles]) -> list[int]:
+    return sorted(number for task in tasks for batch in found.read(task) for number in batch.column("id").to_pylist())
+
+
+@pytest.mark.parametrize("available_now", [False, True])
+@pytest.mark.parametrize("count", [SMALL_FILES_MAX, STATE_EVERY + SMALL_FILES_MAX])
+def test_a_flow_begins_with_a_table_whose_first_versions_all_others_have_read(
+    log: TableLog, count: int, *, available_now: bool
+) -> None:
+    """Their files are gone, and of the larger one their commits too."""
+    write(log, range(count))
+    joined(log)
+    assert delete_unused(log, LATE_MS, EVERY_VERSION)
+    assert (log.oldest() > 0) is (count > STATE_EVERY)
+    found = TableStreamReader(log.folder, StructType([StructField("id", LongType())]))
+    if available_now:
+        found.prepareForTriggerAvailableNow()
+    begin = found.initialOffset()
+    end = found.latestOffset(begin, EVERYTHING)
+    assert version_of(end) == count
+    assert ids(found, found.partitions(begin, end)) == list(range(count))
+    assert found.latestOffset(end, EVERYTHING) == end
+
+    # Its first micro-batch dies. The table goes on, and is joined again; nothing goes that the flow begins with.
+    write(log, range(count, count + SMALL_FILES_MAX))
+    joined(log)
+    delete_unused(log, LATE_MS, -1)
+    assert ids(found, found.partitions(begin, end)) == list(range(count))
+    behind = TableStreamReader(log.folder, StructType([StructField("id", LongType())]))
+    following = behind.latestOffset(end, EVERYTHING)
+    assert ids(behind, behind.partitions(end, following)) == list(range(count, count + SMALL_FILES_MAX))

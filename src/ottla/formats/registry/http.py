@@ -48,6 +48,8 @@ _PIECE_BYTES: Final = 65_536
 #: Of what an answer that is no JSON says.
 _SHOWN_MAX: Final = 200
 _RETRIED: Final = (429, 500, 502, 503, 504)
+#: What servers of Confluent's kind say of a path that they do not serve.
+_NO_SUCH_PATH: Final = "HTTP 404 Not Found"
 #: Of the references that an answer may name; `cache` has the bound of all.
 _REFERENCES_MAX: Final = 256
 
@@ -128,8 +130,10 @@ class HttpRegistry(SchemaRegistry):
         said = _said(raw)
         if status in _RETRIED:
             raise RegistryUnreachable(f"the schema registry has a fault: {what}: {status} {said}")
-        if status == 404:
+        if status == 404 and _is_of_a_registry(raw):
             raise SchemaNotFound(f"the schema registry does not have it: {what}: {said}")
+        if status == 404:  # of a proxy whose registry is away, or of a path that is none: no record has a fault
+            raise RegistryUnreachable(f"no schema registry answers under schema.registry.url: {what}: 404 {said}")
         if status in (409, 422):
             raise SchemaRefused(f"the schema registry refuses the schema: {what}: {said}")
         if status in (401, 403):
@@ -227,6 +231,15 @@ def _said(raw: bytes) -> str:
     if isinstance(found, dict) and "message" in found:
         return f"{found['message']} ({found.get('error_code')})"
     return repr(raw[:_SHOWN_MAX])
+
+
+def _is_of_a_registry(raw: bytes) -> bool:
+    """Whether it was a registry that has looked, and did not find what was asked for."""
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and "error_code" in found and found.get("message") != _NO_SUCH_PATH
 
 
 def _number(answer: dict[str, Any], name: str, place: str) -> int:

@@ -60,6 +60,8 @@ class Commit:
     changes: tuple[TableFile, ...] | None = None
     #: Spark's JSON of all columns that rows of the table may have.
     schema: dict[str, Any] | None = None
+    #: By which rows replace others, where that is not known yet; none: rows are added.
+    keys: tuple[str, ...] | None = None
     #: What is counted, by name; added to what was counted before.
     counts: dict[str, int] = field(default_factory=dict)
     #: The youngest time that the table has, by the column of an `expect_on_time`; in microseconds since 1970.
@@ -86,6 +88,7 @@ class Commit:
                     "added": _files(fields["added"]),
                     "removed": tuple(fields["removed"]),
                     "changes": None if changes is None else _files(changes),
+                    "keys": _keys(fields),
                 }
             )
 
@@ -99,6 +102,8 @@ class TableState:
     #: The last micro-batch of each query that wrote.
     batches: dict[str, int] = field(default_factory=dict)
     schema: dict[str, Any] | None = None
+    #: By which rows replace others; None where no commit has said it.
+    keys: tuple[str, ...] | None = None
     counts: dict[str, int] = field(default_factory=dict)
     youngest_us: dict[str, int] = field(default_factory=dict)
     #: The last `written_ms` of files that `retain` has taken out.
@@ -124,6 +129,7 @@ class TableState:
             files=files | {file.path: file for file in commit.added},
             batches=batches,
             schema=commit.schema if commit.schema is not None else self.schema,
+            keys=commit.keys if commit.keys is not None else self.keys,
             counts={
                 name: self.counts.get(name, 0) + commit.counts.get(name, 0)
                 for name in (*self.counts, *(one for one in commit.counts if one not in self.counts))
@@ -140,7 +146,8 @@ class TableState:
     def parsed(cls, text: bytes, where: str) -> Self:
         with _explained(where):
             fields = _known(text, where)
-            return cls(**{**fields, "files": {file.path: file for file in _files(fields["files"])}})
+            files = {file.path: file for file in _files(fields["files"])}
+            return cls(**{**fields, "files": files, "keys": _keys(fields)})
 
 
 class TableLog:
@@ -163,6 +170,13 @@ class TableLog:
             if commit is None:
                 return self._state
             self._state = self._state.after(commit)
+
+    def state_at(self, version: int) -> TableState:
+        """As it was at a version. Raises BadState where that is not known any more."""
+        state = self._from_the_last_state(version)
+        for commit in self.commits(state.version, version):
+            state = state.after(commit)
+        return state
 
     def commit(self, commit: Commit) -> TableState:
         """Makes the next version. What it adds must be on the medium. Raises BadState where another was first."""
@@ -212,8 +226,10 @@ class TableLog:
         """The first version whose commit is still there."""
         return min(self._versions(".json"), default=0)
 
-    def _from_the_last_state(self) -> TableState:
+    def _from_the_last_state(self, until: int | None = None) -> TableState:
         for version in reversed(self._versions(".state")):
+            if until is not None and version > until:
+                continue
             name = self._name(version, ".state")
             with contextlib.suppress(FileNotFoundError):
                 return TableState.parsed(_content(name), name)
@@ -292,6 +308,11 @@ def _known(text: bytes, where: str) -> dict[str, Any]:
 
 def _files(listed: list[Mapping[str, Any]]) -> tuple[TableFile, ...]:
     return tuple(TableFile(**one) for one in listed)
+
+
+def _keys(fields: Mapping[str, Any]) -> tuple[str, ...] | None:
+    found = fields.get("keys")
+    return None if found is None else tuple(found)
 
 
 @contextlib.contextmanager

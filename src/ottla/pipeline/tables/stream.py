@@ -1,5 +1,8 @@
 """A table as a stream: `format("ottla_table")`. Its offset is a version; a version's rows are those of its commit.
 
+A flow that begins with a table that is long there finds versions of which the commits, or the files, were deleted when
+all flows of then had read them. It begins with the table as it is: the offset says so, and the next one goes on behind.
+
 Beside the version stands the query that wrote the table: a table that was made anew has another, and versions say
 nothing of it.
 
@@ -9,6 +12,7 @@ folder, whether a commit names it or not.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -16,12 +20,14 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming import datasource as limits_of_spark
 
 from ottla.pipeline.errors import BadState
-from ottla.pipeline.tables.log import TableLog
+from ottla.pipeline.tables.log import TableFile, TableLog, TableState
 
 FORMAT: Final = "ottla_table"
 PATH: Final = "path"
 _VERSION: Final = "version"
 _QUERY: Final = "query"
+#: Of a flow that begins: its first micro-batch is the table as it was at the version.
+_WHOLE: Final = "whole"
 #: What a micro-batch reads at most, unless one version has more: a first run over a table that is long there.
 BATCH_BYTES_MAX: Final = 256 * 1024 * 1024
 #: A task reads small files together.
@@ -77,6 +83,8 @@ class TableStreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerA
                 "delete the flow's folders in checkpoints/ and tables/, and run it anew"
             )
         until = newest if self._target is None else min(newest, self._target)
+        if found < 0 and not _has_all(log, until):
+            return {**_offset(until, state), _WHOLE: True}
         for version in range(found + 1, until + 1):
             (commit,) = log.commits(version - 1, version)
             total += sum(file.bytes for file in commit.for_streams)
@@ -85,8 +93,7 @@ class TableStreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerA
             found = version
         if found == start[_VERSION]:
             return start
-        writer = next(iter(state.batches), None)
-        return {_VERSION: found} if writer is None else {_VERSION: found, _QUERY: writer}
+        return _offset(found, state)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         return {_VERSION: TableLog(self._folder).state().version}
@@ -96,13 +103,12 @@ class TableStreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerA
         found: list[TableFiles] = []
         paths: list[str] = []
         total = 0
-        for commit in log.commits(start[_VERSION], end[_VERSION]):
-            for file in commit.for_streams:
-                if paths and (total + file.bytes > _TASK_BYTES or len(paths) == _TASK_FILES_MAX):
-                    found.append(TableFiles(tuple(paths)))
-                    paths, total = [], 0
-                paths.append(log.path(file.path))
-                total += file.bytes
+        for file in _files(log, start, end):
+            if paths and (total + file.bytes > _TASK_BYTES or len(paths) == _TASK_FILES_MAX):
+                found.append(TableFiles(tuple(paths)))
+                paths, total = [], 0
+            paths.append(log.path(file.path))
+            total += file.bytes
         if paths:
             found.append(TableFiles(tuple(paths)))
         return found
@@ -121,6 +127,24 @@ def version_of(offset: Mapping[str, Any]) -> int | None:
     """The version that an offset of a checkpoint says; None where it is another source's."""
     found = offset.get(_VERSION)
     return found if isinstance(found, int) else None
+
+
+def _offset(version: int, state: TableState) -> dict[str, Any]:
+    writer = next(iter(state.batches), None)
+    return {_VERSION: version} if writer is None else {_VERSION: version, _QUERY: writer}
+
+
+def _has_all(log: TableLog, until: int) -> bool:
+    """Whether a flow that begins can read all versions up to this one."""
+    return log.oldest() <= 0 and all(
+        os.path.exists(log.path(file.path)) for commit in log.commits(-1, until) for file in commit.for_streams
+    )
+
+
+def _files(log: TableLog, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[TableFile]:
+    if start[_VERSION] < 0 and _WHOLE in end:
+        return list(log.state_at(end[_VERSION]).files.values())
+    return [file for commit in log.commits(start[_VERSION], end[_VERSION]) for file in commit.for_streams]
 
 
 def _batches(path: str, schema: Any) -> Iterator[Any]:

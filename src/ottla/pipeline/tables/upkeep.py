@@ -73,7 +73,8 @@ def delete_unused(log: TableLog, now: int, read_by_all: int, in_frames: Abstract
     """Deletes files that no version of use names: those that are out of the table for long enough, of versions that
     all flows have read up to `read_by_all`, and what attempts left behind that never came to a commit; how many.
 
-    What is `in_frames` stays: a flow that joins a stream with a table reads the same files as long as it runs.
+    What is `in_frames` stays: a flow that joins a stream with a table reads the same files as long as it runs. So does
+    all that was in the table while a flow has not read its first version: it may begin with the table as it was.
     """
     state = log.state()
     needed = {*state.files, *in_frames}
@@ -82,7 +83,7 @@ def delete_unused(log: TableLog, now: int, read_by_all: int, in_frames: Abstract
         (commit,) = log.commits(version - 1, version)
         if version > read_by_all:
             needed.update(file.path for file in commit.for_streams)
-        if commit.written_ms > now - REMOVED_KEPT_MS:
+        if read_by_all < 0 or commit.written_ms > now - REMOVED_KEPT_MS:
             needed.update(commit.removed)
     deleted = 0
     data = log.path(DATA)
