@@ -168,6 +168,22 @@ def strangers_taken_for_ours(patch: Patch) -> None:
     patch.setattr(replicas, "_is_same_topic", lambda *_: True)
 
 
+def marks_left_behind(patch: Patch) -> None:
+    """A deletion ends without its mark, and goes on later with whatever has that name by then."""
+    removal, found = DeletionTurns._removal, DeletionTurns.found
+
+    async def nodes_alone(turns: DeletionTurns, name: str) -> Any:
+        *nodes, _ = await removal(turns, name)
+        return nodes
+
+    async def found_topics(turns: DeletionTurns, marks: Any) -> None:
+        """A mark without a topic stays, too: one that is left is taken away here otherwise."""
+        await found(turns, [name for name in marks if name in turns._core.context.topics])
+
+    patch.setattr(DeletionTurns, "_removal", nodes_alone)
+    patch.setattr(DeletionTurns, "found", found_topics)
+
+
 def deletions_forgotten_by_a_takeover(patch: Patch) -> None:
     """Whoever is the controller next leaves what is half done to the one before."""
     patch.setattr(DeletionTurns, "go_on", lambda _: None)
