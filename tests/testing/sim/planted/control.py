@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.membership import Membership
 from ottla.broker.standing_aside import StandingAside
+from ottla.controller import loading
 from ottla.controller.electing import partitions as electing
 from ottla.controller.turns import brokers
 from ottla.controller.turns.deleting import DeletionTurns
@@ -166,6 +168,38 @@ def strangers_taken_for_ours(patch: Patch) -> None:
     patch.setattr(replicas, "_is_same_topic", lambda *_: True)
 
 
+def marks_left_behind(patch: Patch) -> None:
+    """A deletion ends without its mark, and goes on later with whatever has that name by then."""
+    removal, found = DeletionTurns._removal, DeletionTurns.found
+
+    async def nodes_alone(turns: DeletionTurns, name: str) -> Any:
+        *nodes, _ = await removal(turns, name)
+        return nodes
+
+    async def found_topics(turns: DeletionTurns, marks: Any) -> None:
+        """A mark without a topic stays, too: one that is left is taken away here otherwise."""
+        await found(turns, [name for name in marks if name in turns._core.context.topics])
+
+    patch.setattr(DeletionTurns, "_removal", nodes_alone)
+    patch.setattr(DeletionTurns, "found", found_topics)
+
+
+def deletions_forgotten_by_a_takeover(patch: Patch) -> None:
+    """Whoever is the controller next leaves what is half done to the one before."""
+    patch.setattr(DeletionTurns, "go_on", lambda _: None)
+
+
+def moves_forgotten_by_a_takeover(patch: Patch) -> None:
+    """Whoever is the controller next takes the replicas that come and those that go for what there is to be."""
+    decode = loading.decoding_topic
+
+    def decoding(path: str, data: bytes) -> Any:
+        assignment = yield from decode(path, data)
+        return assignment._replace(adding={}, removing={})
+
+    patch.setattr(loading, "decoding_topic", decoding)
+
+
 def unfenced_controller(patch: Patch) -> None:
     """What a controller writes is not conditional on its epoch."""
 
@@ -180,6 +214,15 @@ def stale_controller_obeyed(patch: Patch) -> None:
     patch.setattr(replicas, "_is_older", lambda *_: False)
 
 
+def older_states_of_the_term_taken(patch: Patch) -> None:
+    """A broker compares leader epochs alone: what comes in the same one may be from before what it has heard since."""
+
+    def is_older(state: Any, role: Any) -> bool:
+        return bool(state.leader_epoch < role.epoch)
+
+    patch.setattr(replicas, "_is_older", is_older)
+
+
 def bounce_unseen(patch: Patch) -> None:
     """A broker that was away between two looks is not noticed."""
     patch.setattr(brokers, "_bounced", lambda *_: set())
@@ -187,6 +230,17 @@ def bounce_unseen(patch: Patch) -> None:
 
 def watches_lost_after_a_reconnect(patch: Patch) -> None:
     patch.setattr(LeftWatches, "requests", lambda *_: iter(()))
+
+
+def stands_once(patch: Patch) -> None:
+    """In its next session a broker is registered, and neither stands for controller nor looks who that is."""
+    stand = Membership.stand
+
+    async def stood(membership: Membership) -> None:
+        if not membership._stands:
+            await stand(membership)
+
+    patch.setattr(Membership, "stand", stood)
 
 
 def lease_not_renewed(patch: Patch) -> None:

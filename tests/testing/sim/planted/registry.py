@@ -100,6 +100,11 @@ PLANTED: Final = (
     Planted(control.unfenced_controller, "deposed", _one("FencedChangesNothing"), 10),
     Planted(control.stale_controller_obeyed, "deposed", HISTORY | LACKING | _one("MaximalIsr"), 32),
     Planted(control.partition_epoch_ignored, "late answers", _one("MaximalIsr"), 3),
+    Planted(control.older_states_of_the_term_taken, "late answers", _one("MaximalIsr"), 5),
+    Planted(control.deletions_forgotten_by_a_takeover, "recreated", HISTORY, 1),
+    Planted(control.marks_left_behind, "recreated", HISTORY, 6),
+    Planted(control.stands_once, "controllers", HISTORY, 1),
+    Planted(control.moves_forgotten_by_a_takeover, "deposed", HISTORY, 5),
     Planted(control.strangers_taken_for_ours, "recreated", HISTORY | LACKING | _one("OneLeaderPerEpoch"), 4),
     Planted(transactions.commit_answered_before_it_is_decided, "transactions", _one("CommitIsDecided"), 1),
     Planted(
