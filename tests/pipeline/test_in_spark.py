@@ -170,6 +170,7 @@ def test_keys_that_a_table_with_rows_is_given(pipeline: Pipeline) -> None:
     assert pipeline.rows("one", "id") == [(1,)]
 
 
+@pytest.mark.slow
 def test_expect_or_fail_writes_nothing(pipeline: Pipeline) -> None:
     pipeline.define(SHOP.partition("@table(keys")[0].replace("expect_or_drop", "expect_or_fail"))
     pipeline.send({"id": 1, "amount": 1}, {"id": 2, "amount": 0})

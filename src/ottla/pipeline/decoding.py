@@ -56,7 +56,6 @@ def decode_json(frame: Any, schema: Any, *, rescue: str | None = None, options: 
 
 def decode(frame: Any, spec: str, **settings: Any) -> Any:
     """Values by one of the formats of `ottla.formats`, such as `avro:registry` or `protobuf:order.proto#Order`."""
-    from pyspark.errors import PySparkException
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
     from pyspark.sql.types import StringType, StructField, StructType
@@ -66,13 +65,9 @@ def decode(frame: Any, spec: str, **settings: Any) -> Any:
     _check(frame, "decode")
     try:
         decoder = formats.decoder(spec, **settings)
-        kind = decoder.arrow_type
+        column = from_arrow_type(decoder.arrow_type)
     except (FormatError, LibraryMissing) as error:
         raise BadDefinition(f"decode({spec!r}): {error}") from error
-    try:
-        column = from_arrow_type(kind)
-    except (ValueError, PySparkException) as error:
-        raise BadDefinition(f"decode({spec!r}): Spark has no column of the type {kind}: {error}") from error
     fields = column if isinstance(column, StructType) else StructType([StructField("value", column)])
     arrow = to_arrow_type(column, timezone="UTC")
     schema = StructType([*frame.schema.fields]).add(_DECODED, column).add(ERROR, StringType())

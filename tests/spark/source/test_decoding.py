@@ -15,10 +15,10 @@ from tests.spark.source.conftest import Fill
 
 import ottla.spark
 from ottla.client.sync import Producer
-from ottla.formats import decoder, encoder
+from ottla.formats import encoder
 from ottla.formats.registry.http import TRIES
 from ottla.spark import OptionError
-from ottla.spark.source.columns import as_spark_wants, spark_schema
+from ottla.spark.source.columns import as_spark_wants
 from ottla.spark.source.errors import ReadFailed
 from ottla.spark.source.planning import batch_splits
 from ottla.spark.source.settings import SourceSettings, source_settings
@@ -99,15 +99,6 @@ def test_types_as_spark_wants_them() -> None:
             ("b", pa.map_(pa.string(), pa.list_(pa.field("element", pa.int8())))),
         ]
     )
-
-
-def test_a_type_that_spark_does_not_have_is_said_with_its_option(tmp_path: Path) -> None:
-    kind = {"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 2}
-    file = tmp_path / "amount.avsc"
-    file.write_text(json.dumps({"type": "record", "name": "Amount", "fields": [{"name": "amount", "type": kind}]}))
-    said = r"value_as: Spark has no column of the type struct<amount: decimal256\(50, 2\)>: precision should be"
-    with pytest.raises(OptionError, match=said):
-        spark_schema(("value",), {"value": decoder(f"avro:{file}")})
 
 
 def test_times_in_nanoseconds_lose_what_spark_does_not_have(

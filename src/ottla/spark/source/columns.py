@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import types
 from pyspark.sql.pandas.types import from_arrow_type
 
@@ -63,19 +62,12 @@ def as_spark_has_it(column: Any, kind: Any) -> Any:
     return column.cast(options=compute.CastOptions(target_type=kind, allow_time_truncate=True))
 
 
-def _decoded_type(name: str, decoder: Decoder) -> Any:
-    kind = decoder.arrow_type
-    try:
-        return from_arrow_type(kind, prefer_timestamp_ntz=True)
-    except (ValueError, PySparkException) as error:
-        raise OptionError(
-            f"{name}_as: Spark has no column of the type {kind}: {error}; leave {name}_as out, or read it "
-            "by a schema without it"
-        ) from error
+def _decoded_type(decoder: Decoder) -> Any:
+    return from_arrow_type(decoder.arrow_type, prefer_timestamp_ntz=True)
 
 
 def _types_with(decoders: Mapping[str, Decoder]) -> dict[str, Any]:
-    return _types() | {name: _decoded_type(name, one) for name, one in decoders.items()}
+    return _types() | {name: _decoded_type(one) for name, one in decoders.items()}
 
 
 def columns_in(schema: Any, decoders: Mapping[str, Decoder]) -> tuple[str, ...]:
