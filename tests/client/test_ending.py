@@ -64,11 +64,11 @@ def test_an_interrupted_close_ends_what_is_under_way(
     if in_batch:
         producer.partitions_for(topic)
 
-        async def flush() -> None:
+        async def all_settled() -> None:
             waits.set()
             await asyncio.Event().wait()
 
-        monkeypatch.setattr(producer._inner, "flush", flush)
+        monkeypatch.setattr(producer._inner, "_all_settled", all_settled)
     else:
         enters = producer.handed_over
 
