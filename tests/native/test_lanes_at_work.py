@@ -17,6 +17,7 @@ import pytest
 from tests.handlers.frames import batch, fetch, produce, produce_request, values
 from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_hostile_batches import BAD
+from tests.server.topic_settings import alter
 
 from ottla.broker.broker import Broker
 from ottla.config import Config
@@ -25,12 +26,6 @@ from ottla.ports.memory.clock import Timeline, VirtualClock
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.ports.real import real_ports
 from ottla.ports.real.round_loop import RoundLoop
-from ottla.protocol.generated.alter_configs import (
-    AlterableConfig,
-    AlterConfigsRequest,
-    AlterConfigsResource,
-    AlterConfigsResponse,
-)
 from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.protocol.generated.produce import ProduceResponse
@@ -158,13 +153,6 @@ def test_many_at_once(running: BrokerThread) -> None:
 
 
 # -- what changes under a lane
-
-
-def alter(peer: Peer, **configs: str) -> None:
-    changed = [AlterableConfig(name=name.replace("_", "."), value=value) for name, value in configs.items()]
-    resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=changed)
-    answer = peer.ask(AlterConfigsRequest(resources=[resource], validate_only=False), 1, AlterConfigsResponse)
-    assert answer.responses[0].error_code == ErrorCode.NONE, answer
 
 
 CHANGES = {

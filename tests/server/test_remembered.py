@@ -20,6 +20,7 @@ from tests.handlers import groups
 from tests.handlers.frames import batch, fetch_request, list_offset, produce, produce_request, values
 from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_connections import asks, until
+from tests.server.topic_settings import alter
 
 from ottla.broker.broker import Broker
 from ottla.config import Config
@@ -388,8 +389,6 @@ def test_a_batch_that_another_process_looks_into(running: Holding, change: str, 
 def test_settings_that_change_while_another_process_looks(
     running: Holding, settings: dict[str, str], error: ErrorCode
 ) -> None:
-    from tests.native.test_lanes_at_work import alter
-
     again(running, cleanup_policy="compact")
     with running.connect() as peer, running.connect() as admin:
         running.hold("check")

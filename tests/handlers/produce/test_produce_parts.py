@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 from typing import Any
 
 import pytest
@@ -112,11 +113,15 @@ def test_what_is_sent_behind_it_does_not_overwrite_it(make_broker: type[BrokerTh
             peer.send(peer.frame(first, 9) + peer.frame(question, 3))
             assert peer.answer(ProduceResponse, 9)
             assert peer.answer(ApiVersionsResponse, 3)
-        peer.send(long_frame + b"".join(peer.frame(question, 3) for _ in range(300)))
+        # Beside the reading: while the long answer waits for its reader, nothing is read of what stands behind it.
+        raw = long_frame + b"".join(peer.frame(question, 3) for _ in range(300))
+        sending = threading.Thread(target=peer.send, args=(raw,))
+        sending.start()
         (topic,) = peer.answer(ProduceResponse, 9).responses
         assert {each.error_code for each in topic.partition_responses} == {ErrorCode.NONE}
         for _ in range(300):
             peer.answer(ApiVersionsResponse, 3)
+        sending.join(60)
         for partition in range(3):
             stored = values(fetch(peer, topic="t", partition=partition, max_bytes=1 << 26, partition_max_bytes=1 << 26))
             assert stored == [b"%6d" % n + value for n in range(partition, 50_000, 3)]
