@@ -11,7 +11,8 @@ from tests.server.test_patient_requests import METADATA, Line, Room, frame
 
 from ottla.handlers.calls.peer import FilePiece
 from ottla.ports.memory.clock import Timeline, VirtualClock
-from ottla.server.connection import SENT_A_TURN_BYTES, SENT_AT_ONCE_BYTES, Connection
+from ottla.server.connection import SENT_A_TURN_BYTES, Connection
+from ottla.server.outgoing import SENT_AT_ONCE_BYTES
 from ottla.server.round_bounds import CLOSING_MS, FRAMES_A_ROUND, ROUND_MS
 from ottla.server.rounds import Rounds
 from ottla.server.sending import SENDING_MS

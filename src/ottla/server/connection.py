@@ -33,7 +33,7 @@ From `closed` on nothing is taken nor answered; from `released` on nothing is he
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ottla.handlers.calls.peer import FilePiece, Outgoing, Slot
@@ -41,6 +41,7 @@ from ottla.ports import Channel
 from ottla.protocol.fields import INT16, INT32, LENGTH_BYTES, REQUEST_HEAD_BYTES
 from ottla.security.principal import Principal
 from ottla.security.session import Session
+from ottla.server.outgoing import SENT_AT_ONCE_BYTES, is_short, left_of, size_of
 
 if TYPE_CHECKING:
     from ottla.handlers.commit.memo import CommitMemo, CommitSeed
@@ -57,12 +58,6 @@ if TYPE_CHECKING:
 SLOTS_MAX: Final = 32
 #: What a socket is given in one turn, and what one call gives it more: some milliseconds.
 SENT_A_TURN_BYTES: Final = 1024 * 1024
-#: What is sent at once, in microseconds; more has its turns. The copy of a megabyte to a socket of the same machine
-#: takes a millisecond.
-SENT_AT_ONCE_BYTES: Final = 64 * 1024
-#: What is left of an answer is copied out of it where it is less than half: a client that has taken most of it would
-#: keep the whole, and what is counted is what is left. A copy takes some ten microseconds; of more the whole is kept.
-COPIED_REST_BYTES_MAX: Final = 256 * 1024
 
 
 class Connection:
@@ -371,12 +366,12 @@ class Connection:
         data: Outgoing
         if len(answers) == 1 and type(answers[0]) is not FilePiece and len(answers[0]) <= SENT_AT_ONCE_BYTES:  # type: ignore[arg-type]
             data = answers[0]
-        elif _is_short(answers):
+        elif is_short(answers):
             data = b"".join(answers)  # type: ignore[arg-type]
         else:
             self.unsent = deque(answers)
             self.answers = ()
-            if _size(self.unsent) > SENT_AT_ONCE_BYTES:
+            if size_of(self.unsent) > SENT_AT_ONCE_BYTES:
                 return True
             self.send_unsent()
             return False
@@ -386,7 +381,7 @@ class Connection:
         except BlockingIOError:
             sent = 0
         if sent != len(data):  # type: ignore[arg-type]
-            self.unsent = deque((_left(data, sent),))
+            self.unsent = deque((left_of(data, sent),))
             self._watch()
         return False
 
@@ -399,7 +394,7 @@ class Connection:
     @property
     def owes_little(self) -> bool:
         """Whether what the socket has not taken leaves at once when it takes it."""
-        return _is_short(self.unsent)
+        return is_short(self.unsent)
 
     def send_unsent(self) -> None:
         """Goes on where the socket was full."""
@@ -427,7 +422,7 @@ class Connection:
                     sent = channel.send(piece)  # type: ignore[arg-type]
                     left -= sent
                     if sent != len(piece):  # type: ignore[arg-type]
-                        unsent[0] = _left(piece, sent)
+                        unsent[0] = left_of(piece, sent)
                         continue
                 unsent.popleft()
         except BlockingIOError:
@@ -478,27 +473,3 @@ class Connection:
             self.leave_lane()
         finally:
             self.channel.close()
-
-
-def _left(piece: Outgoing, sent: int) -> Outgoing:
-    """What the socket has not taken of a piece in memory."""
-    view = memoryview(piece)  # type: ignore[arg-type]
-    left = view[sent:]
-    is_copied = len(left) <= COPIED_REST_BYTES_MAX and 2 * len(left) < len(view.obj)  # type: ignore[arg-type]
-    return bytes(left) if is_copied else left
-
-
-def _size(pieces: Collection[Outgoing]) -> int:
-    size = 0
-    for piece in pieces:
-        size += piece.count if type(piece) is FilePiece else len(piece)  # type: ignore[arg-type]
-    return size
-
-
-def _is_short(pieces: Collection[Outgoing]) -> bool:
-    size = 0
-    for piece in pieces:
-        if type(piece) is FilePiece:
-            return False
-        size += len(piece)  # type: ignore[arg-type]
-    return size <= SENT_AT_ONCE_BYTES
