@@ -103,6 +103,8 @@ class Broker:
         self.lost: str | None = None
         self._started = False
         self._stopping = False
+        #: Whether others are being asked to lead what this broker does: the first step of a stop.
+        self.is_handing_over = False
         #: Whether a stop has others lead this broker's partitions first: not where the whole cluster stops.
         self.hands_over = True
 
@@ -329,7 +331,9 @@ class Broker:
         self._stopping = True
         parts = self._parts
         if parts is not None and self._started and self.hands_over and self.lost is None:
+            self.is_handing_over = True
             await hand_over(self.config.broker, parts.services, parts.announced.broker_epoch)
+            self.is_handing_over = False
         if self._server is not None:
             self._server.stop_accepting()
         if parts is not None:

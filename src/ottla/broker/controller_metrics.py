@@ -20,6 +20,8 @@ class ControllerReadings:
         self._clock = clock
         self._elections = RecentTimes(clock.monotonic_ms())
         self._waits = RecentTimes(clock.monotonic_ms())
+        #: By broker: the times of its present registration, and those of the last minutes.
+        self._calls: dict[int, tuple[Times, RecentTimes]] = {}
 
     def _active(self) -> ClusterController | None:
         controller = self._controller()
@@ -51,6 +53,18 @@ class ControllerReadings:
         active = self._active()
         return 0 if active is None else sum(sum(map(len, one.replicas.values())) for one in self._deleting(active))
 
+    def replicas_without_a_broker(self) -> int:
+        active = self._active()
+        if active is None:
+            return 0
+        brokers = active.context.brokers
+        return sum(
+            broker not in brokers
+            for topic in self._deleting(active)
+            for replicas in topic.replicas.values()
+            for broker in replicas
+        )
+
     @staticmethod
     def _deleting(active: ClusterController) -> list[TopicContext]:
         context = active.context
@@ -63,6 +77,17 @@ class ControllerReadings:
 
     def calls(self) -> float:
         return sum(count for _, count in self.calls_to_brokers())
+
+    def call_times(self) -> Iterator[tuple[tuple[str, ...], Summary]]:
+        active = self._active()
+        of_each = {} if active is None else active.tenure.announcer.times
+        for gone in self._calls.keys() - of_each.keys():
+            del self._calls[gone]
+        for broker, times in sorted(of_each.items()):
+            kept = self._calls.get(broker)
+            if kept is None or kept[0] is not times:
+                kept = self._calls[broker] = times, RecentTimes(self._clock.monotonic_ms())
+            yield (str(broker),), kept[1].summary(times, self._clock.monotonic_ms())
 
     def waiting_events(self) -> int:
         active = self._active()
@@ -144,6 +169,11 @@ def register_controller_metrics(
         "Replicas of topics whose deletion has not ended, on the controller.",
         readings.replicas_to_delete,
     )
+    gauge(
+        f"{state}replicasineligibletodeletecount",
+        "Of these, those on brokers that are not there.",
+        readings.replicas_without_a_broker,
+    )
     registry.summaries(
         "kafka_controller_controllereventmanager_eventqueuetimems",
         "Milliseconds that changes wait for their turn; quantiles of the last five minutes.",
@@ -157,6 +187,12 @@ def register_controller_metrics(
         "Calls that a broker has still to answer, on the controller.",
         ("broker_id",),
         readings.calls_to_brokers,
+    )
+    registry.summaries(
+        f"{channels}requestrateandqueuetimems",
+        "Milliseconds that what a broker is to hear waits for its call; quantiles of the last five minutes.",
+        ("broker_id",),
+        readings.call_times,
     )
     registry.gauges(
         f"{stats}uncleanleaderelections_total",

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from ottla.metrics import SERIES_MAX, Labels, Registry
 from ottla.replication.fetching.fetchers import Fetchers
 from ottla.replication.traffic import TrafficByTopic
+
+if TYPE_CHECKING:
+    from ottla.replication.fetching.fetcher import Fetcher
 
 
 def register_fetching_metrics(
@@ -36,6 +41,18 @@ def register_fetching_metrics(
         lambda: () if (found := fetchers()) is None else _lags(found),
     )
 
+    for name, text, count in (
+        ("bytes_total", "Bytes of record batches that a fetcher has taken over.", _bytes_taken),
+        ("requests_total", "Fetches that a fetcher has sent.", _requests_sent),
+    ):
+        registry.gauges(
+            f"kafka_server_fetcherstats_{name}",
+            text,
+            ("clientid", "brokerhost", "brokerport"),
+            partial(_of_each, fetchers, count),
+            type_="counter",
+        )
+
     def counter(name: str, text: str, read: Callable[[TrafficByTopic], float]) -> None:
         registry.gauges(
             name, text, (), lambda: [((), 0.0 if (found := traffic()) is None else read(found))], type_="counter"
@@ -63,8 +80,28 @@ def register_fetching_metrics(
     )
 
 
+def _bytes_taken(fetcher: Fetcher) -> int:
+    return fetcher.partitions.bytes_taken
+
+
+def _requests_sent(fetcher: Fetcher) -> int:
+    return fetcher.rate.total
+
+
+def _of_each(
+    fetchers: Callable[[], Fetchers | None], count: Callable[[Fetcher], int]
+) -> Iterator[tuple[Labels, float]]:
+    found = fetchers()
+    for fetcher, address in () if found is None else found.each():
+        yield (_client_id(fetcher), address.host, str(address.port)), count(fetcher)
+
+
+def _client_id(fetcher: Fetcher) -> str:
+    """As Kafka calls it."""
+    return f"ReplicaFetcherThread-{fetcher.number}-{fetcher.leader}"
+
+
 def _lags(fetchers: Fetchers) -> Iterator[tuple[Labels, float]]:
     for fetcher, one in islice(fetchers.partitions(), SERIES_MAX + 1):
         if one.lag is not None:
-            client = f"ReplicaFetcherThread-{fetcher.number}-{fetcher.leader}"
-            yield (client, one.tp.topic, str(one.tp.partition)), one.lag
+            yield (_client_id(fetcher), one.tp.topic, str(one.tp.partition)), one.lag

@@ -19,6 +19,7 @@ from ottla.broker.controller_metrics import register_controller_metrics
 from ottla.broker.fetching_metrics import register_fetching_metrics
 from ottla.broker.replication_metrics import register_replication_metrics
 from ottla.broker.session_metrics import register_session_metrics
+from ottla.broker.waiting_metrics import register_waiting_metrics
 from ottla.metrics import SERIES_MAX, Labels, Registry
 from ottla.native import compiled_run
 from ottla.replication.leader import Leader
@@ -41,6 +42,10 @@ class BrokerNumbers:
     def _leaders(self, at_most: int | None = None) -> list[Leader]:
         replicas = self._replicas
         return [] if replicas is None else list(islice(replicas.leaders.values(), at_most))
+
+    def state(self) -> int:
+        """By Kafka's numbers."""
+        return 6 if self._broker.is_handing_over else {"starting": 1, "ready": 3, "stopping": 7}[self._broker.stage]
 
     def partitions(self) -> int:
         replicas = self._replicas
@@ -113,6 +118,7 @@ def register_broker_metrics(broker: Broker) -> None:
     )
     register_replication_metrics(broker)
     register_session_metrics(broker)
+    register_waiting_metrics(registry, lambda: None if broker.services is None else broker.services.replicas)
     replicas = "kafka_server_replicamanager_"
     gauge = registry.gauge
     gauge(f"{replicas}partitioncount", "Partitions on this broker.", numbers.partitions)
@@ -136,6 +142,11 @@ def register_broker_metrics(broker: Broker) -> None:
     gauge("kafka_log_logmanager_offlinelogdirectorycount", "Log directories that failed.", numbers.offline_directories)
     registry.sum(
         "ottla_topics_kept", "Topics that keep everything, as their own cleanup.policy is empty.", numbers.kept
+    )
+    gauge(
+        "kafka_server_kafkaserver_brokerstate",
+        "1 while it starts, 3 while it serves, 6 while it hands over what it leads, 7 while it stops.",
+        numbers.state,
     )
     gauge("kafka_brokers", "Brokers in the cluster.", numbers.brokers)
     registry.gauges("kafka_topic_partitions", "Partitions of a topic.", ("topic",), numbers.partitions_by_topic)

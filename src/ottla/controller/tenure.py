@@ -62,7 +62,7 @@ class Tenure:
         """`on_end` is called once, at its end."""
         self._settings = settings
         self._on_end = on_end
-        self.announcer = Announcer(self._answers_came, self._announcement_failed)
+        self.announcer = Announcer(clock.monotonic_ms, self._answers_came, self._announcement_failed)
         core = self.core = ControllerCore(coordination, clock, entropy, self.announcer, settings, numbers)
         self.deletions = DeletionTurns(core)
         self.creations = CreationTurns(core, self.deletions)

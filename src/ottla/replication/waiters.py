@@ -74,6 +74,9 @@ class Waiters:
     def __len__(self) -> int:
         return len(self._keys)
 
+    def parked(self) -> list[Waiter]:
+        return list(self._keys)
+
     def park(self, waiter: Waiter, partitions: Iterable[TopicPartition], deadline_ms: int) -> None:
         keys = tuple(partitions)
         order = next(self._order)

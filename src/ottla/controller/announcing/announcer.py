@@ -24,6 +24,7 @@ from ottla.controller.announcing.origin import NotAnnounced
 from ottla.controller.announcing.queue import BrokerQueue
 from ottla.controller.announcing.receiver import Receiver
 from ottla.controller.deciding.orders import MetadataOrder, Order
+from ottla.metrics.times import Times
 from ottla.model import BrokerId
 from ottla.steps import is_stray
 
@@ -49,11 +50,21 @@ class _Line:
         self.is_closed = False
         #: Whether the task waits until it tries again.
         self.is_pausing = False
+        #: Since when the oldest of what no call has taken along waits.
+        self.waits_since_ms: int | None = None
+        #: How long that waited, call by call.
+        self.times = Times()
 
 
 class Announcer:
-    def __init__(self, on_answers: Callable[[], None], on_fault: Callable[[BrokerId, BaseException], None]) -> None:
+    def __init__(
+        self,
+        now_ms: Callable[[], int],
+        on_answers: Callable[[], None],
+        on_fault: Callable[[BrokerId, BaseException], None],
+    ) -> None:
         """`on_answers` is called when there are some to take, `on_fault` at each call that failed."""
+        self._now_ms = now_ms
         self._on_answers = on_answers
         self._on_fault = on_fault
         self._lines: dict[BrokerId, _Line] = {}
@@ -71,6 +82,11 @@ class Announcer:
     def waiting(self) -> Mapping[BrokerId, int]:
         """How many calls each broker has still to answer."""
         return {broker: line.queue.waiting for broker, line in self._lines.items()}
+
+    @property
+    def times(self) -> Mapping[BrokerId, Times]:
+        """How long each broker's calls have waited until they were made."""
+        return {broker: line.times for broker, line in self._lines.items()}
 
     def connect(self, broker: BrokerId, epoch: int, receiver: Receiver) -> None:
         """From now on the broker is announced to. It knows nothing yet."""
@@ -90,6 +106,8 @@ class Announcer:
             for broker in self._audience(order):
                 line = self._lines.get(broker)
                 if line is not None:
+                    if line.waits_since_ms is None:
+                        line.waits_since_ms = self._now_ms()
                     self._answered(line.queue.add(order))
                     called.add(broker)
         for broker in sorted(called):
@@ -169,6 +187,9 @@ class Announcer:
         queue, tries = line.queue, 0
         try:
             while not line.is_closed and (call := queue.next()) is not None:
+                if line.waits_since_ms is not None:
+                    line.times.took(self._now_ms() - line.waits_since_ms)
+                    line.waits_since_ms = None
                 try:
                     outcome = await _called(line.receiver, call)
                 except (Exception, asyncio.CancelledError) as fault:
@@ -176,6 +197,8 @@ class Announcer:
                         raise
                     if not line.is_closed:
                         queue.failed()
+                        if line.waits_since_ms is None:
+                            line.waits_since_ms = self._now_ms()
                         await self._pause(line, call, fault, tries)
                         tries += 1
                     continue

@@ -45,6 +45,8 @@ class AskedPartitions:
         #: Those that were written and are not on the disk yet, where their topic asks for that.
         self.flushing: dict[FetchedPartition, None] = {}
         self._on_changed: dict[FetchedPartition, Callable[[], None]] = {}
+        #: Of record batches that were taken over, since the beginning.
+        self.bytes_taken = 0
         #: Those that were left out for the throttle.
         self._throttled: dict[Key, None] = {}
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.config.live import LiveConfig
 from ottla.interbroker.addresses import addresses_on
-from ottla.interbroker.links import AddressOf, BrokerLinks
+from ottla.interbroker.links import AddressOf, BrokerAddress, BrokerLinks
 from ottla.javahash import java_hash
 from ottla.metadata import MetadataCache, MetadataUpdate
 from ottla.metadata.doubts import LeaderDoubts
@@ -165,6 +165,13 @@ class Fetchers:
         for fetcher in list(self._fetchers.values()):
             for partition in list(fetcher.partitions.by_partition.values()):
                 yield fetcher, partition
+
+    def each(self) -> Iterator[tuple[Fetcher, BrokerAddress]]:
+        """With where its leader is; those are left out whose leader is not there."""
+        for fetcher in list(self._fetchers.values()):
+            address = self._around.address_of(fetcher.leader)
+            if address is not None:
+                yield fetcher, address
 
     def max_lag(self) -> int:
         return max((partition.lag or 0 for _, partition in self.partitions()), default=0)

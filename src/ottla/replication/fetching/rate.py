@@ -14,17 +14,20 @@ _TICKS_MAX: Final = 200
 
 
 class MinuteRate:
-    __slots__ = ("_clock", "_counted", "_rate", "_ticked_ms")
+    __slots__ = ("_clock", "_counted", "_rate", "_ticked_ms", "total")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._counted = 0
+        #: Since the beginning.
+        self.total = 0
         #: None before the first tick, which sets it.
         self._rate: float | None = None
         self._ticked_ms = clock.monotonic_ms()
 
     def count(self) -> None:
         self._counted += 1
+        self.total += 1
 
     def a_second(self) -> float:
         ticks = (self._clock.monotonic_ms() - self._ticked_ms) // _TICK_MS

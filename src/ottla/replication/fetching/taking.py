@@ -149,6 +149,7 @@ class TakenAnswer:
 
     def _count(self, one: FetchedPartition, size: int) -> None:
         around = self._around
+        self._partitions.bytes_taken += size
         traffic = around.replicas.traffic
         traffic.replicated_bytes_in += size
         if around.broker_id in one.follower.adding_replicas:
