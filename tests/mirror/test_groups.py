@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
 
 from ottla.client.admin.admin import Admin
 from ottla.client.consuming.consumer import Consumer
+from ottla.client.errors import KafkaError, SomeFailed
 from ottla.model import TopicPartition
 from tests.mirror.flows import Clusters, create, mirror, mirroring, produce, records_of, until
 
@@ -51,6 +56,32 @@ async def test_a_group_goes_on_where_it_was(clusters: Clusters) -> None:
     await commit(clusters.source, "readers", tp, 25)
     await mirror(clusters, **wanted)
     assert await committed(clusters.target, "readers") == {copy: 30}, "no group is moved back"
+
+
+async def test_a_group_whose_place_there_cannot_be_told_holds_up_no_other(
+    clusters: Clusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await create(clusters.source, "apart")
+    await produce(clusters.source, "apart", [b"%d" % n for n in range(10)])
+    tp, copy = TopicPartition("apart", 0), TopicPartition("A.apart", 0)
+    wanted = {"topics": "apart", "groups": "apart-.*", "sync_group_offsets_enabled": "true"}
+    await mirror(clusters, **wanted)
+    for group in ("apart-1", "apart-2"):
+        await commit(clusters.source, group, tp, 5)
+    await commit(clusters.target, "apart-1", copy, 8)
+    really = Admin.list_groups_offsets
+
+    async def listed(admin: Admin, groups: Any, **options: Any) -> Any:
+        found = await really(admin, groups, **options)
+        if isinstance(groups, Mapping) and "apart-1" in groups:  # the mirror's look at the target
+            raise SomeFailed({"apart-1": KafkaError("is loaded just now")}, {"apart-2": found["apart-2"]})
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Admin, "list_groups_offsets", listed)
+        await mirror(clusters, **wanted)
+    assert await committed(clusters.target, "apart-2") == {copy: 5}
+    assert await committed(clusters.target, "apart-1") == {copy: 8}
 
 
 async def test_a_group_with_members_there_is_left_alone(clusters: Clusters) -> None:

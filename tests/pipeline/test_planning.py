@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.pipeline.conftest import Pipeline
 
 from ottla.pipeline.backfill import Range, backfill
+from ottla.pipeline.changes import Changes
 from ottla.pipeline.definitions import Flow, Kind
 from ottla.pipeline.errors import BadDefinition, BadState, NotFound, PipelineError
 from ottla.pipeline.places import Places, write_json
-from ottla.pipeline.planning import check_keys
+from ottla.pipeline.planning import check_keeping
 from ottla.pipeline.tables.log import Commit, TableFile, TableLog, TableState
 from ottla.pipeline.writing import check_follows
 
@@ -156,15 +158,40 @@ def test_keys_that_were_changed(
 ) -> None:
     """Rows lie in buckets by the keys of then: by others, the rows that they replace would not be found."""
     log = TableLog(str(tmp_path))
-    check_keys(totals(*now), log)
+    check_keeping(totals(*now), log)
     file = TableFile(path="data/a", rows=1, bytes=1, written_ms=1)
     log.commit(Commit(kind="append", written_ms=1, query="q", batch=0, added=(file,), keys=before))
     log.commit(Commit(kind="append", written_ms=1, query="q", batch=1))
     if said is None:
-        check_keys(totals(*now), TableLog(log.folder))
+        check_keeping(totals(*now), TableLog(log.folder))
         return
     with pytest.raises(BadState, match=rf"table totals \(line 7\) {said}"):
-        check_keys(totals(*now), TableLog(log.folder))
+        check_keeping(totals(*now), TableLog(log.folder))
+
+
+def changing(scd_type: int | None) -> Flow:
+    changes = None
+    if scd_type is not None:
+        changes = Changes(sequence_by="at", deletes=None, except_columns=(), scd_type=scd_type)
+    return replace(totals("id"), changes=changes)
+
+
+@pytest.mark.parametrize("before", [None, 1, 2])
+@pytest.mark.parametrize("now", [None, 1, 2])
+def test_changes_of_another_kind(tmp_path: Path, before: int | None, now: int | None) -> None:
+    """SCD 1 knows which row is the later by a column that SCD 2 does not have, and rows as they come have neither."""
+    columns = {None: ["id"], 1: ["id", "__SEQUENCE", "__DELETED"], 2: ["id", "__START_AT", "__END_AT", "__DELETED"]}
+    log = TableLog(str(tmp_path))
+    check_keeping(changing(now), log)
+    file = TableFile(path="data/a", rows=1, bytes=1, written_ms=1)
+    schema = {"type": "struct", "fields": [{"name": name} for name in columns[before]]}
+    log.commit(Commit(kind="upsert", written_ms=1, query="q", batch=0, added=(file,), schema=schema, keys=("id",)))
+    if before == now:
+        check_keeping(changing(now), TableLog(log.folder))
+        return
+    said = {None: "rows as they come", 1: "changes as SCD 1", 2: "changes as SCD 2"}
+    with pytest.raises(BadState, match=rf"\(line 7\) keeps {said[now]}, and .* was written with {said[before]}: "):
+        check_keeping(changing(now), TableLog(log.folder))
 
 
 def test_a_backfill_needs_a_column_of_time(pipeline: Pipeline) -> None:

@@ -82,10 +82,7 @@ class GroupFollower:
             offsets = by_group.setdefault(one.group, {})
             offsets[TopicPartition(one.topic, one.partition)] = CommittedOffset(one.downstream, one.metadata)
         moved = 0
-        idle = await self._idle(by_group)
-        there = await self._target.list_groups_offsets({group: list(by_group[group]) for group in idle}) if idle else {}
-        for group in idle:
-            known = there.get(group, {})
+        for group, known in (await self._there(by_group)).items():
             ahead = {tp: one for tp, one in by_group[group].items() if tp not in known or known[tp].offset < one.offset}
             if not ahead:
                 continue
@@ -96,6 +93,20 @@ class GroupFollower:
             else:
                 moved += 1
         return moved
+
+    async def _there(
+        self, by_group: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+        """Of those that may be moved: where they are on the target. One of which that cannot be said is not moved."""
+        wanted = {group: list(by_group[group]) for group in await self._idle(by_group)}
+        if not wanted:
+            return {}
+        try:
+            return await self._target.list_groups_offsets(wanted)
+        except SomeFailed as error:
+            for group, why in error.errors.items():
+                self._log.warning_limited("a group could not be moved", str(group), group=group, why=str(why))
+            return error.results
 
     async def _idle(self, groups: Iterable[str]) -> list[str]:
         """Those without members on the target, or without existence there."""

@@ -7,7 +7,7 @@ older change could depend on: of SCD 1 the newest row, deletions too; of SCD 2 a
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -85,6 +85,14 @@ def changed(frame: Any, changes: Changes) -> Any:
         return frame.select(*kept, sequence.alias(SEQUENCE), deleted.alias(DELETED))
     end = F.lit(None).cast(frame.select(sequence.alias(START_AT)).schema[START_AT].dataType)
     return frame.select(*kept, sequence.alias(START_AT), end.alias(END_AT), deleted.alias(DELETED))
+
+
+def scd_type_of(columns: Iterable[str]) -> int | None:
+    """What a table with these columns keeps; None where it takes in rows as they come."""
+    names = set(columns)
+    if DELETED not in names:
+        return None
+    return 1 if SEQUENCE in names else 2
 
 
 def merged(there: Any, batch: Any, flow: Flow) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ottla.pipeline.changes import scd_type_of
 from ottla.pipeline.definitions import Flow, Kind
 from ottla.pipeline.errors import BadDefinition, BadState, PipelineError
 from ottla.pipeline.expectations import DECODES, Action, Rule
@@ -25,6 +26,8 @@ from ottla.pipeline.tables.stream import FORMAT, PATH
 
 #: Records of one micro-batch: so many of 100 bytes are a few hundred MB in Java.
 _RECORDS_A_BATCH: Final = "1000000"
+#: How errors about a table that is there end.
+_ANEW: Final = "or delete the flow's folders in tables/ and checkpoints/ and run it anew"
 #: What rows are marked with while they are written.
 OWN_COLUMNS: Final = frozenset({"_failed", "_bucket"})
 
@@ -196,7 +199,7 @@ class Plan:
         log = TableLog(self.places.table(flow.name))
         planned.schema = stored_schema(flow, frame.schema, log)
         if planned.is_stream:
-            check_keys(flow, log)
+            check_keeping(flow, log)
         if flow.delta:
             check_delta(flow.text, planned.schema)
         elif os.path.isdir(log.path(DELTA)):
@@ -234,14 +237,25 @@ def _rules(flow: Flow, frame: Any) -> tuple[Rule, ...]:
     return flow.rules
 
 
-def check_keys(flow: Flow, log: TableLog) -> None:
-    """Raises BadState for a stream's table that was kept by other keys: its rows lie in other buckets, or in none."""
+def check_keeping(flow: Flow, log: TableLog) -> None:
+    """Raises BadState for a stream's table that was kept in another way: by other keys, whose rows lie in other buckets
+    or in none, or with changes of another kind, whose rows lack what says which is the later."""
     state = log.state()
-    if state.files and state.keys is not None and state.keys != flow.keys:
+    if not state.files:
+        return
+    if state.keys is not None and state.keys != flow.keys:
         now, before = (f"the keys {', '.join(keys)}" if keys else "no keys" for keys in (flow.keys, state.keys))
         raise BadState(
             f"{flow.text} has {now}, and {log.folder} was written with {before}: rows with the same keys would be "
-            "there twice; give them back, or delete the flow's folders in tables/ and checkpoints/ and run it anew"
+            f"there twice; give them back, {_ANEW}"
+        )
+    kind = scd_type_of(one["name"] for one in (state.schema or {}).get("fields", ()))
+    wanted = None if flow.changes is None else flow.changes.scd_type
+    if state.schema is not None and kind != wanted:
+        now, before = ("rows as they come" if one is None else f"changes as SCD {one}" for one in (wanted, kind))
+        raise BadState(
+            f"{flow.text} keeps {now}, and {log.folder} was written with {before}: the rows that are there would be "
+            f"taken for others; give that back, {_ANEW}"
         )
 
 
@@ -262,8 +276,7 @@ def stored_schema(flow: Flow, schema: Any, log: TableLog) -> Any:
         if one.name in types and types[one.name] != one.dataType:
             raise BadState(
                 f"{flow.text}: the column {one.name} is {one.dataType.simpleString()} in {log.folder}, and would be "
-                f"{types[one.name].simpleString()}: cast it, give it another name, or delete the flow's folders in "
-                "tables/ and checkpoints/ and run it anew"
+                f"{types[one.name].simpleString()}: cast it, give it another name, {_ANEW}"
             )
     new = [one for one in now.fields if one.name not in before.fieldNames()]
     return StructType([*before.fields, *new])

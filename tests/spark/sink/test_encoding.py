@@ -112,6 +112,8 @@ def test_a_value_that_the_schema_does_not_have_is_named_with_its_row(
         ({"value_as": "arvo:x"}, r"value_as: "),
         ({"value_as": "avro:registry"}, r"value_as: .*schema\.registry\.url"),
         ({"value_as": "string", "schema__registry__ulr": "x"}, r"did you mean schema\.registry\.url"),
+        ({"value_as": "string", "subject__name__stratgey": "x"}, r"did you mean subject\.name\.strategy"),
+        ({"value_as": "string", "http__read__timeout": "9"}, r"did you mean http\.read\.timeout\.ms"),
     ],
 )
 def test_what_cannot_be_meant_is_said_before_a_row_is_written(options: dict[str, str], text: str) -> None:

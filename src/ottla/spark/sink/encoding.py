@@ -23,6 +23,8 @@ FORMAT_SETTINGS: Final = (
     *("schema.registry.url", "basic.auth.user.info", "http.connect.timeout.ms", "http.read.timeout.ms"),
     *("framing", "auto.register.schemas", "subject.name.strategy"),
 )
+#: Nothing else that begins so means anything here.
+_OURS: Final = ("schema.", "basic.", "http.", "auto.", "subject.")
 
 
 def encoders_of(options: Mapping[str, str], topic: str | None) -> dict[str, Encoder]:
@@ -30,7 +32,7 @@ def encoders_of(options: Mapping[str, str], topic: str | None) -> dict[str, Enco
     specs = {name: options[f"{name}{AS}"] for name in (KEY, VALUE) if f"{name}{AS}" in options}
     if not specs:
         return {}
-    refuse_unknown({name: "" for name in options if name.startswith(("schema.", "auto."))}, FORMAT_SETTINGS)
+    refuse_unknown({name: "" for name in options if name.startswith(_OURS)}, FORMAT_SETTINGS)
     beside: dict[str, Any] = {name: options[name] for name in FORMAT_SETTINGS if name in options}
     if topic is not None:
         beside["topic"] = topic  # a registry names schemas after it
