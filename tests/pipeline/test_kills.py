@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from tests.conftest import REPOSITORY
 from tests.pipeline.conftest import Pipeline
 from tests.spark.attempts import check_attempts, kill_rounds
@@ -27,11 +28,11 @@ from ottla.pipeline.tables.log import TableLog
 
 pytestmark = [needs_java, pytest.mark.xdist_group("spark")]
 
-TABLES = ("raw", "orders", "totals")
+TABLES = ("raw", "orders", "totals", "minutes")
 #: A driver that shows nothing for so long hangs.
 SECONDS_MAX = 900.0
 ROUNDS = int(os.environ.get("OTTLA_SPARK_KILL_ROUNDS", "20"))
-#: They make at least six versions: four of raw, one each of the others.
+#: They make at least seven versions: four of raw, one each of the others.
 RECORDS_A_ROUND = 100
 BATCH = 25
 FILE = """
@@ -46,8 +47,15 @@ def orders():
 
 @table(keys=["half"])
 def totals():
-    return read_stream("orders").groupBy((F.col("id") % 2).alias("half")).agg(F.count("*").alias("orders"))
+    rows = read_stream("orders").groupBy((F.col("id") % 2).alias("half"))
+    return rows.agg(F.count("*").alias("orders"), F.max("timestamp").alias("timestamp"))
+
+@table(keys=["window"], format="delta")
+def minutes():
+    rows = read_stream("raw").withWatermark("timestamp", "1 day")
+    return rows.groupBy(F.window("timestamp", "1 minute")).agg(F.count("*").alias("records"))
 """
+EVER = ("--from", "2020-01-01", "--to", "2099-01-01")
 
 
 class Rounds:
@@ -83,8 +91,8 @@ class Rounds:
         self.pipeline.send(*({"id": number, "amount": number % 10} for number in ids))
         self.records += count
 
-    def start(self, mode: str) -> subprocess.Popen[bytes]:
-        words = ["pipeline", "run", str(self.pipeline.path), "--folder", self.pipeline.places.folder, "--mode", mode]
+    def start(self, *mode: str) -> subprocess.Popen[bytes]:
+        words = ["pipeline", "run", str(self.pipeline.path), "--folder", self.pipeline.places.folder, "--mode", *mode]
         more = ["-b", self.pipeline.broker.bootstrap, *self._spark, "--conf", "spark.sql.shuffle.partitions=2"]
         with self._log.open("ab") as log:
             return subprocess.Popen(
@@ -134,9 +142,22 @@ class Rounds:
             self._running.wait()
             self._running = None
 
-    def to_the_end(self) -> None:
+    def kill_backfill(self, after: int) -> None:
+        """Once it has written so many tables anew."""
+        process = self.start("backfill", *EVER)
+        wanted, give_up = self.versions() + after, time.monotonic() + SECONDS_MAX
+        try:
+            while self.versions() < wanted:
+                assert process.poll() is None, self.log()
+                assert time.monotonic() < give_up, self.log()
+                time.sleep(0.02)
+        finally:
+            end_all(process.pid)
+            process.wait()
+
+    def to_the_end(self, *mode: str) -> None:
         self.end()
-        process = self.start("catch-up")
+        process = self.start(*mode or ("catch-up",))
         try:
             assert process.wait(SECONDS_MAX) == 0, self.log()
         finally:
@@ -148,6 +169,9 @@ class Rounds:
         good = [number for number in range(self.records) if number % 10]
         assert len(raw) == len(set(raw)) == self.records
         assert pipeline.rows("orders", "id") == sorted(((number,) for number in good), key=repr)
+        seen = DeltaTable(pipeline.places.table("minutes")).to_pyarrow_table().to_pylist()
+        assert sum(one["records"] for one in seen) == self.records
+        assert len(seen) == len({str(one["window"]) for one in seen})
         halves = {half: sum(number % 2 == half for number in good) for half in (0, 1)}
         assert dict(pipeline.rows("totals", "half", "orders")) == halves
         letters = [one.value for one in pipeline.records(f"{pipeline.topic}-dlq")]
@@ -166,6 +190,19 @@ def test_a_driver_is_killed(pipeline: Pipeline) -> None:
         rounds.to_the_end()
     finally:
         rounds.end()
+    rounds.check()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_backfills_are_killed(pipeline: Pipeline) -> None:
+    """Each before, between or behind the tables that it writes anew."""
+    rounds = Rounds(pipeline, batch=RECORDS_A_ROUND)
+    rounds.send(RECORDS_A_ROUND)
+    rounds.to_the_end()
+    for after in range(len(TABLES)):
+        rounds.kill_backfill(after)
+    rounds.to_the_end("backfill", *EVER)
     rounds.check()
 
 
