@@ -62,7 +62,9 @@ async def mirroring(clusters: Clusters, **more: str) -> AsyncIterator[Flow]:
         yield flow
     finally:
         running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        (ended,) = await asyncio.gather(running, return_exceptions=True)
+        if isinstance(ended, Exception):
+            raise ended  # who waits for such a flow waits in vain: this is why
 
 
 async def until(holds: Callable[[], object], what: str) -> None:

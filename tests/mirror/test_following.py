@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
 import pytest
 
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.results import ConfigChange, ConfigOperation, ConfigResource, ConfigSource
 from ottla.client.errors import RequestTimedOut
 from ottla.mirror.partition import PartitionCopy
-from ottla.model import TopicPartition
+from ottla.model import ErrorCode, TopicPartition
+from ottla.protocol.apis import ApiKey
+from tests.client.proxy import Action, Pass, Proxy, Request
 from tests.mirror.flows import Clusters, create, is_there, limits, mirror, mirroring, produce, records_of, until
 
 EVERY_SECOND = {"refresh_topics_interval_seconds": "1", "sync_topic_configs_interval_seconds": "1"}
@@ -23,6 +28,28 @@ async def own_settings(bootstrap: str, topic: str) -> dict[str, str | None]:
 async def change(bootstrap: str, topic: str, *changes: ConfigChange) -> None:
     async with Admin(bootstrap_servers=bootstrap) as admin:
         await admin.incremental_alter_configs({ConfigResource.topic(topic): changes})
+
+
+async def test_a_mirror_begins_though_nobody_knows_whether_its_topics_were_made(clusters: Clusters) -> None:
+    """A controller that is replaced while it makes a topic says so: the mirror asks again."""
+    await create(clusters.source, "begun")
+    await produce(clusters.source, "begun", [b"a"] * 5)
+    asked: Counter[str] = Counter()
+
+    def unknown(answer: Any) -> None:
+        answer.topics[0].error_code = ErrorCode.REQUEST_TIMED_OUT
+
+    def rule(request: Request) -> Action:
+        if request.key != ApiKey.CREATE_TOPICS:
+            return Pass()
+        (topic,) = request.decoded().topics
+        asked[topic.name] += 1
+        return Pass(change=unknown) if asked[topic.name] == 1 and topic.name.endswith("internal") else Pass()
+
+    async with Proxy(clusters.target, rule) as proxy:
+        await mirror(Clusters(clusters.source, proxy.bootstrap), topics="begun")
+    assert await limits(clusters.target, "A.begun") == (0, 5)
+    assert sorted(asked.values()) == [1, 2, 2], asked
 
 
 async def test_topics_and_partitions_that_come_later_are_copied(clusters: Clusters) -> None:

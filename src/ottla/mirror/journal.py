@@ -24,9 +24,10 @@ from random import Random
 from typing import Final, NamedTuple
 
 from ottla.client.admin.admin import Admin
+from ottla.client.admin.having import have_topic
 from ottla.client.admin.results import NewTopic
 from ottla.client.consuming.consumer import Consumer
-from ottla.client.errors import KafkaError, RequestTimedOut, TopicAlreadyExists
+from ottla.client.errors import KafkaError, RequestTimedOut
 from ottla.client.producing.producer import Producer
 from ottla.client.records import ConsumerRecord
 from ottla.logs import logger
@@ -301,10 +302,9 @@ def _complete(found: dict[PageKey, Page]) -> RecordedPairs | None:
 async def compacted_topic(admin: Admin, topic: str, replication: int) -> None:
     """Has a compacted topic of one partition there."""
     try:
-        await admin.create_topics([NewTopic(topic, 1, replication, dict(COMPACTED))])
-    except TopicAlreadyExists:
-        return
+        is_new = await have_topic(admin, NewTopic(topic, 1, replication, dict(COMPACTED)))
     except KafkaError as error:
         log_event.error("a topic of the mirror could not be created", topic=topic, why=str(error))
         raise
-    log_event.info("a topic of the mirror was created", topic=topic)
+    if is_new:
+        log_event.info("a topic of the mirror was created", topic=topic)

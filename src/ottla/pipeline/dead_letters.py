@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ottla.client.admin.having import have_topic_sync
 from ottla.client.admin.results import ConfigChange, ConfigResource, NewTopic
-from ottla.client.errors import TopicAlreadyExists
 from ottla.client.sync import Admin
 from ottla.pipeline.expectations import DECODES, Action, Rule
 from ottla.pipeline.reading import ERROR, RECORD
@@ -101,9 +101,8 @@ def have_topics(largest: Mapping[str, int], kafka: dict[str, str]) -> None:
     with Admin(client_settings(kafka)) as admin:
         there = set(admin.list_topics())
         for topic in sorted(set(largest) - there):
-            try:
-                admin.create_topics([NewTopic(topic, 1, -1, {**_CONFIGS, LIMIT: str(_limit(largest[topic]))})])
-            except TopicAlreadyExists:
+            new = NewTopic(topic, 1, -1, {**_CONFIGS, LIMIT: str(_limit(largest[topic]))})
+            if not have_topic_sync(admin, new):
                 there.add(topic)
         large = [topic for topic, needed in sorted(largest.items()) if topic in there and needed > _LIMIT_OF_BROKERS]
         if not large:

@@ -24,12 +24,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeVar
 
 from ottla.client.admin.admin import Admin
+from ottla.client.admin.having import have_topic
 from ottla.client.admin.results import ConfigResource, NewTopic
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import (
     InvalidReplicationFactor,
     RequestTimedOut,
-    TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
 from ottla.client.producing.producer import Producer
@@ -261,9 +261,7 @@ async def _create_topic(admin: Admin) -> None:
         if replicas == _REPLICAS_MAX:
             configs["min.insync.replicas"] = "2"
         try:
-            await admin.create_topics([NewTopic(LEDGER_TOPIC, 1, replicas, configs)])
-        except TopicAlreadyExists:
-            return  # another query was first
+            await have_topic(admin, NewTopic(LEDGER_TOPIC, 1, replicas, configs))  # another query may be first
         except InvalidReplicationFactor:
             if replicas == 1:
                 raise

@@ -1,0 +1,53 @@
+"""A topic that is to be there, whoever made it.
+
+A controller that is replaced while it makes a topic says that it does not know whether it is made. A person may look;
+a program that needs the topic asks again, and is told then that it is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+from ottla.client.errors import KafkaError, TopicAlreadyExists
+
+if TYPE_CHECKING:
+    from ottla.client import sync
+    from ottla.client.admin.admin import Admin
+    from ottla.client.admin.results import NewTopic
+
+#: Between two tries, twice as long each time: a quarter of a minute together. Behind the last one nobody waits.
+_PAUSES_S: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, None)
+
+
+async def have_topic(admin: Admin, topic: NewTopic) -> bool:
+    """Whether it was made here; False where it was there. Raises KafkaError."""
+    for pause_s in _PAUSES_S:
+        try:
+            await admin.create_topics([topic])
+        except TopicAlreadyExists:
+            return False
+        except KafkaError as error:
+            if not error.retriable or pause_s is None:
+                raise
+            await asyncio.sleep(pause_s)
+        else:
+            return True
+    raise AssertionError("the last one has returned or raised")
+
+
+def have_topic_sync(admin: sync.Admin, topic: NewTopic) -> bool:
+    """The same for a thread that may wait."""
+    for pause_s in _PAUSES_S:
+        try:
+            admin.create_topics([topic])
+        except TopicAlreadyExists:
+            return False
+        except KafkaError as error:
+            if not error.retriable or pause_s is None:
+                raise
+            time.sleep(pause_s)
+        else:
+            return True
+    raise AssertionError("the last one has returned or raised")
