@@ -145,6 +145,8 @@ class Observer:
         if known.role is not role or known.epoch != role.epoch:
             if known.epoch == role.epoch and isinstance(known.role, Leader) is not leads:
                 cluster.events["leaders that lead again" if leads else "leaders that stand aside"] += 1
+            if isinstance(role, Leader) and isinstance(known.role, Leader) and known.role is not role:
+                self._leads_on(replica, known.role, role)
             known.role, known.epoch = role, role.epoch
             cluster.take_role(replica, leads=leads, epoch=role.epoch, life=process)
             self._simulation.trace.say(
@@ -160,6 +162,19 @@ class Observer:
             settled, maximal = isr_of(role)
             cluster.take_isr(replica, settled, maximal)
             self._simulation.trace.say("cluster", f"{broker.name} counts {sorted(maximal)} for {tp}")
+
+    def _leads_on(self, replica: Replica, before: Leader, now: Leader) -> None:
+        if now.epoch > before.epoch + 1:
+            return  # somebody else may have led
+        forgotten = frozenset[int]()
+        if now.epoch == before.epoch:
+            followers = now.isr.followers
+            forgotten = frozenset(
+                each.id
+                for each in before.isr.followers.values()
+                if each.id in followers and followers[each.id].end < each.end
+            )
+        self.cluster.leads_on(replica, forgotten=forgotten, left_waiting=before.present is not now)
 
     def _read_log(self, disk: MemoryDisk, known: _SeenReplica, log: Log) -> None:
         replica, places = known.replica, log.places

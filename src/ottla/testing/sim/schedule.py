@@ -26,6 +26,7 @@ from ottla.testing.sim.invariants import InvariantBroken
 from ottla.testing.sim.machines import BrokerFault
 from ottla.testing.sim.members import GroupRefusal, Member, committed
 from ottla.testing.sim.mover import PREFERRED, UNCLEAN, Mover
+from ottla.testing.sim.news import check_news
 from ottla.testing.sim.operator import Operator
 from ottla.testing.sim.producer import IdempotentProducer, PlainProducer
 from ottla.testing.sim.profiles import POWER, Profile
@@ -391,6 +392,9 @@ class ClusterSchedule:
                 self.cluster.commits.check(GROUP, tp, found)
         if self.transactions is not None:
             await self.transactions.verify(self._patiently)
+        # The last of all: what it writes stands in no history.
+        for tp in self.partitions:
+            await self._patiently(partial(check_news, self.cluster, reader, tp))
 
     async def _all_of(self, client: ClusterClient, tp: TopicPartition) -> list[Row]:
         start = await start_offset(client, tp) if self.trimmer is not None else 0

@@ -333,7 +333,19 @@ def commit_answered_undecided(faked: Faked) -> None:
     faked.cluster.commit_acknowledged(faked.cluster.partition(TP), answered._replace(answered=2))
 
 
+def forgets_a_follower(faked: Faked) -> None:
+    faked.cluster.leads_on(faked.replica(1), forgotten=frozenset({2}), left_waiting=False)
+
+
+def leaves_who_waits(faked: Faked) -> None:
+    faked.role(1, 2, leads=True)
+    faked.tree(1, 2, (1, 2, 3))
+    faked.cluster.leads_on(faked.replica(1), forgotten=frozenset(), left_waiting=True)
+
+
 BAD: dict[Scene, str] = {
+    forgets_a_follower: "LeadsOn",
+    leaves_who_waits: "LeadsOn",
     stable_in_an_open_one: "StableBelowOpen",
     stable_before_the_marker_is_committed: "StableBelowOpen",
     marked_by_an_old_coordinator: "OldCoordinatorsMarkNothing",

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.broker.membership import Membership
 from ottla.broker.standing_aside import StandingAside
-from ottla.controller import loading
+from ottla.controller import loading, registration
 from ottla.controller.electing import partitions as electing
 from ottla.controller.turns import brokers
 from ottla.controller.turns.deleting import DeletionTurns
@@ -221,6 +221,19 @@ def older_states_of_the_term_taken(patch: Patch) -> None:
         return bool(state.leader_epoch < role.epoch)
 
     patch.setattr(replicas, "_is_older", is_older)
+
+
+def own_earlier_id_refused(patch: Patch) -> None:
+    """A broker that was killed and comes back before its session has ended finds its own id in use."""
+    registered = registration._registered
+
+    async def refused(coordination: Any, path: str, data: bytes, wait_ms: int) -> int | None:
+        stat = await coordination.exists(path)
+        if stat is not None and stat.ephemeral_owner != coordination.session.id:
+            raise registration.BrokerIdInUse(path)
+        return await registered(coordination, path, data, wait_ms)
+
+    patch.setattr(registration, "_registered", refused)
 
 
 def bounce_unseen(patch: Patch) -> None:

@@ -9,10 +9,12 @@ import pytest
 from tests.storage.at_once import cut_to
 
 from ottla.handlers.calls.peer import FilePiece
+from ottla.handlers.fetch.in_steps import WatchedFetch
 from ottla.handlers.fetch.reading import FetchReader
 from ottla.handlers.produce import handler, waiting
 from ottla.handlers.produce.answer import PartitionAnswer
 from ottla.handlers.produce.held import HeldProduces
+from ottla.metadata.updates import PartitionState
 from ottla.model import ErrorCode
 from ottla.replication.fetching.fetcher import Fetcher
 from ottla.replication.fetching.partition import FetchedPartition
@@ -22,6 +24,7 @@ from ottla.replication.isr import InSyncReplicas
 from ottla.replication.isr_changes import IsrChanges
 from ottla.replication.journal import PartitionJournal
 from ottla.replication.leader import Leader
+from ottla.replication.replicas import Replicas, _note_state
 from ottla.steps import DiskSteps
 from ottla.storage.log import retention
 from ottla.storage.log.append import Origin
@@ -277,6 +280,49 @@ def resigned_leaders_acknowledge(patch: Patch) -> None:
 
 def shown_above_the_watermark(patch: Patch) -> None:
     patch.setattr(FetchReader, "limit", lambda _, leader: leader.log.end_offset)
+
+
+def _begun_anew(replicas: Replicas, leader: Leader, state: PartitionState, now_ms: int) -> Leader:
+    """Another leader in the place of one that might lead on."""
+    isr = InSyncReplicas(replicas.broker_id, state.replicas, state.isr, now_ms)
+    begun = Leader(leader.tp, leader.log, state.leader_epoch, isr, leader.high_watermark)
+    replicas._drop_roles(leader.tp)
+    _note_state(begun, state)
+    replicas.leaders[leader.tp] = begun
+    replicas._listeners.became_leader(begun)
+    return begun
+
+
+def followers_forgotten_in_the_same_term(patch: Patch) -> None:
+    """A leader that is told its state once more, by the next controller, begins with what that says."""
+    lead_on = Replicas._lead_on
+
+    def led_on(replicas: Replicas, leader: Leader, state: PartitionState, now_ms: int) -> None:
+        if state.leader_epoch > leader.epoch:
+            lead_on(replicas, leader, state, now_ms)
+        else:
+            leader.succeeded_by(_begun_anew(replicas, leader, state, now_ms))
+
+    patch.setattr(Replicas, "_lead_on", led_on)
+
+
+def waiters_failed_in_the_leaders_own_next_term(patch: Patch) -> None:
+    """Who waits is told that the broker leads no more, which leads on."""
+    lead_on = Replicas._lead_on
+
+    def led_on(replicas: Replicas, leader: Leader, state: PartitionState, now_ms: int) -> None:
+        if state.leader_epoch > leader.epoch:
+            _begun_anew(replicas, leader, state, now_ms)
+        else:
+            lead_on(replicas, leader, state, now_ms)
+
+    patch.setattr(Replicas, "_lead_on", led_on)
+
+
+def parked_fetches_hear_of_records_alone(patch: Patch) -> None:
+    """A watermark that moves while a follower's fetch waits is told when that is over."""
+    patch.setattr(FetchReader, "lags", lambda *_: False)
+    patch.setattr(WatchedFetch, "hasten", lambda *_: None)
 
 
 def repetitions_stored_again(patch: Patch) -> None:

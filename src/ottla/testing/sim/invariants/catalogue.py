@@ -15,7 +15,12 @@ from ottla.testing.sim.invariants.isr import (
     StrongIsr,
     WeakIsr,
 )
-from ottla.testing.sim.invariants.leaders import LeaderCandidateCompleteness, LeaderCompleteness, OneLeaderPerEpoch
+from ottla.testing.sim.invariants.leaders import (
+    LeaderCandidateCompleteness,
+    LeaderCompleteness,
+    LeadsOn,
+    OneLeaderPerEpoch,
+)
 from ottla.testing.sim.invariants.logs import (
     AcknowledgedIsCommitted,
     ConsistentRead,
@@ -35,6 +40,7 @@ from ottla.testing.sim.invariants.transactions import (
 ALL: Final[tuple[type[Invariant], ...]] = (
     LogMatching,
     OneLeaderPerEpoch,
+    LeadsOn,
     # From here on it is known what is committed.
     ConsistentRead,
     WatermarksNeverFall,

@@ -52,6 +52,10 @@ class Replica:
     maximal_before: frozenset[int] = frozenset()
     end_before: int = 0
     log: ShadowLog = field(default_factory=ShadowLog)
+    #: Of one that goes on leading, in the same leader epoch or in its next one, in this turn: followers of which it
+    #: knows less than before, and whether those who waited were left to the leader that it was.
+    forgotten: frozenset[int] = frozenset()
+    left_waiting: bool = False
     #: In this turn.
     changed: int = Changed.NOTHING
     #: Batches that came in this turn: their places in the log begin here.
@@ -212,6 +216,11 @@ class Cluster:
             replica.watermark_before = 0
         replica.leads, replica.follows, replica.epoch, replica.life = leads, not leads, epoch, life
 
+    def leads_on(self, replica: Replica, *, forgotten: frozenset[int], left_waiting: bool) -> None:
+        """It leads as it did, in the same leader epoch or in its own next one: nobody has led in between."""
+        self.note(replica, Changed.ROLE)
+        replica.forgotten, replica.left_waiting = forgotten, left_waiting
+
     def resign(self, replica: Replica) -> None:
         self.note(replica, Changed.ROLE)
         replica.leads = replica.follows = False
@@ -296,3 +305,4 @@ class Cluster:
                 invariant.tree_changed(self, change)
         for replica in changed:
             replica.changed = Changed.NOTHING
+            replica.forgotten, replica.left_waiting = frozenset(), False

@@ -1,4 +1,4 @@
-"""Who leads, and with what: OneLeaderPerEpoch, LeaderCompleteness, LeaderCandidateCompleteness."""
+"""Who leads, and with what: OneLeaderPerEpoch, LeadsOn, LeaderCompleteness, LeaderCandidateCompleteness."""
 
 from __future__ import annotations
 
@@ -19,6 +19,19 @@ class OneLeaderPerEpoch(Invariant):
                     f"broker {replica.broker} leads in leader epoch {replica.epoch}, in which broker {leader} led; "
                     f"{replica.partition}"
                 )
+
+
+class LeadsOn(Invariant):
+    """Who leads on, in the same leader epoch or in its own next one, knows of its followers what it knew, and those who
+    wait at it wait on: nobody has led in between."""
+
+    looks_at = Changed.ROLE
+
+    def replica_changed(self, cluster: Cluster, replica: Replica) -> None:
+        if replica.forgotten:
+            self.broken(f"how far brokers {sorted(replica.forgotten)} are is forgotten; {replica.partition}")
+        if replica.left_waiting:
+            self.broken(f"who waited is turned away; {replica.partition}")
 
 
 class LeaderCompleteness(Invariant):
