@@ -219,6 +219,47 @@ def test_an_empty_classic_group_becomes_a_consumer_group_and_the_other_way_round
     assert again.partitions == [0, 1, 2, 3, 4, 5]
 
 
+def test_a_new_member_comes_while_the_first_members_of_a_classic_group_wait() -> None:
+    room = room_with()
+    classic = [ClassicConsumer(room) for _ in range(2)]
+    for member in classic:
+        member.beat()
+    assert room.shard.groups[GROUP].state_name == "PreparingRebalance"
+    new = Consumer(room, "new")
+    assert new.beat() == ErrorCode.NONE
+    settle([*classic, new])
+    assert {error for member in classic for error in member.errors} == {ErrorCode.REBALANCE_IN_PROGRESS}
+    check_all_read([*classic, new], 6)
+
+
+def test_a_new_member_comes_while_a_member_joins_that_does_not_know_the_protocol_of_before() -> None:
+    room = room_with()
+    subscription = bytes.fromhex("0000 00000001 0001 74 ffffffff".replace(" ", ""))
+    answers: list[JoinGroupResponse] = []
+
+    def join(member_id: str, *names: str) -> None:
+        room.shard.join_group(
+            room.caller(3),
+            JoinGroupRequest(
+                group_id=GROUP,
+                session_timeout_ms=45_000,
+                rebalance_timeout_ms=60_000,
+                member_id=member_id,
+                protocol_type="consumer",
+                protocols=[JoinGroupRequestProtocol(name=name, metadata=subscription) for name in names],
+            ),
+            answers.append,
+        )
+
+    join("", "range", "cooperative-sticky")
+    room.advance(3 * ROUND_MS)
+    assert answers[0].protocol_name == "range"
+    join("", "cooperative-sticky")
+    assert Consumer(room, "new").beat() == ErrorCode.NONE
+    assert [answer.error_code for answer in answers[1:]] == [ErrorCode.REBALANCE_IN_PROGRESS]
+    assert {member.topic_names for member in room.group.members.values()} == {frozenset({"t"})}
+
+
 # Down.
 
 
