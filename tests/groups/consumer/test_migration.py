@@ -329,6 +329,31 @@ def test_an_instance_comes_back_by_the_classic_protocol() -> None:
     check_all_read([other, back], 6)
 
 
+@pytest.mark.parametrize("what", ["a member left", "the topic grew"])
+def test_an_instance_comes_back_by_the_classic_protocol_and_finds_more_to_read(what: str) -> None:
+    room = room_with()
+    (other,) = classic_group(room, 1)
+    new = Consumer(room, "new", instance="I")
+    settle([other, new])
+    new.owned = set()
+    left = [other]
+    partitions = 6
+    if what == "a member left":
+        other.leave()
+        left = []
+    else:
+        partitions = 12
+        room.topic("t", partitions)
+    back = ClassicConsumer(room, instance="I")
+    back.beat()
+    assert isinstance(room.shard.groups[GROUP], ClassicGroup)
+    # Nobody who only heard of the generation knows that it leads, and looks at the topics.
+    for member in [*left, back]:
+        member.watches = False
+    settle([*left, back])
+    check_all_read([*left, back], partitions)
+
+
 def test_an_instance_comes_back_by_the_classic_protocol_and_others_stay() -> None:
     room = room_with()
     stays, goes = Consumer(room, "stays"), Consumer(room, "goes", instance="I")
