@@ -11,6 +11,7 @@ from tests.groups.consumer.room import GROUP, Consumer, Room
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import FIRST_EPOCH
+from ottla.groups.consumer.target import WORK_AT_ONCE_MAX
 from ottla.model import ErrorCode
 from ottla.protocol.generated.heartbeat import HeartbeatRequest
 from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -369,6 +370,22 @@ def test_an_instance_comes_back_by_the_classic_protocol_and_others_stay() -> Non
     settle([stays, again])
     assert room.group.classic_members == 0
     check_all_read([stays, again], 6)
+
+
+def test_who_waits_for_a_target_is_told_to_join_the_classic_group() -> None:
+    room = room_with(WORK_AT_ONCE_MAX + 1)
+    new = Consumer(room, "new")
+    assert new.beat() == ErrorCode.NONE
+    classic = ClassicConsumer(room)
+    classic.beat()
+    assert classic.stage is Stage.JOINING
+    new.leave()
+    assert isinstance(room.shard.groups[GROUP], ClassicGroup)
+    room.long_work()
+    room.deliver()
+    settle([classic], 2)
+    assert classic.errors == [ErrorCode.REBALANCE_IN_PROGRESS]
+    assert len(classic.owned) == WORK_AT_ONCE_MAX + 1
 
 
 # Classic members of consumer groups.

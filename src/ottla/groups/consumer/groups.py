@@ -193,6 +193,10 @@ class ConsumerGroups:
             return
 
         def refused(error: ErrorCode, _message: str | None) -> None:
+            if error is ErrorCode.GROUP_ID_NOT_FOUND:
+                # While it waited for its share the group became a classic one, in which it is to join again. Clients of
+                # the classic protocol take the error itself for a fatal one.
+                error = ErrorCode.REBALANCE_IN_PROGRESS
             reply(JoinGroupResponse(error_code=error, protocol_type=None, protocol_name=None, generation_id=-1))
 
         try:
