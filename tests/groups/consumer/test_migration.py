@@ -529,6 +529,33 @@ def test_an_administrator_takes_members_out() -> None:
     assert leave_errors(room, ("x", None)) == [ErrorCode.UNKNOWN_MEMBER_ID]
 
 
+@pytest.mark.parametrize("meanwhile", ["one of them changes", "the group becomes a classic one"])
+def test_many_members_are_taken_out_whatever_happens_meanwhile(meanwhile: str) -> None:
+    room = room_with(partitions=40)
+    new = Consumer(room, "new")
+    classic = [ClassicConsumer(room) for _ in range(20)]
+    settle([new, *classic])
+    assert len(room.group.members) == 21
+    identities = [MemberIdentity(member_id=one.id) for one in classic]
+    answers: list[LeaveGroupResponse] = []
+    steps = room.shard.leave_group(
+        room.caller(5), LeaveGroupRequest(group_id=GROUP, members=identities), answers.append
+    )
+    next(steps)
+    if meanwhile == "one of them changes":
+        before = room.group.members[classic[0].id]
+        classic[0].topics = ("t", "u")
+        classic[0].join()
+        room.deliver()
+        assert room.group.members[classic[0].id] is not before
+    else:
+        new.leave()
+        assert isinstance(room.shard.groups[GROUP], ClassicGroup)
+    at_once(steps)
+    assert [one.error_code for one in answers[0].members] == [ErrorCode.NONE] * 20
+    assert set(room.shard.groups[GROUP].members) <= {"new"}
+
+
 def test_a_leader_that_gave_one_partition_to_two() -> None:
     room = room_with()
     classic_group(room, 2)
