@@ -54,6 +54,8 @@ class ClassicConsumer:
         #: What it reads.
         self.owned: set[tuple[TopicId, int]] = set()
         self.errors: list[ErrorCode] = []
+        #: Whether it looks at the topics, as a leader does.
+        self.watches = True
         self._seen: dict[str, int] = {}
 
     @property
@@ -74,7 +76,7 @@ class ClassicConsumer:
             self.join()
         elif self.stage is Stage.STABLE:
             # Leaders watch the topics; here every member does, since after a change of protocol nobody knows who leads.
-            if self._counts() != self._seen:
+            if self.watches and self._counts() != self._seen:
                 self.join()
             else:
                 self.heartbeat()

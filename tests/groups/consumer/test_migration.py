@@ -11,6 +11,7 @@ from tests.groups.consumer.room import GROUP, Consumer, Room
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import FIRST_EPOCH
+from ottla.groups.consumer.target import WORK_AT_ONCE_MAX
 from ottla.model import ErrorCode
 from ottla.protocol.generated.heartbeat import HeartbeatRequest
 from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -219,6 +220,47 @@ def test_an_empty_classic_group_becomes_a_consumer_group_and_the_other_way_round
     assert again.partitions == [0, 1, 2, 3, 4, 5]
 
 
+def test_a_new_member_comes_while_the_first_members_of_a_classic_group_wait() -> None:
+    room = room_with()
+    classic = [ClassicConsumer(room) for _ in range(2)]
+    for member in classic:
+        member.beat()
+    assert room.shard.groups[GROUP].state_name == "PreparingRebalance"
+    new = Consumer(room, "new")
+    assert new.beat() == ErrorCode.NONE
+    settle([*classic, new])
+    assert {error for member in classic for error in member.errors} == {ErrorCode.REBALANCE_IN_PROGRESS}
+    check_all_read([*classic, new], 6)
+
+
+def test_a_new_member_comes_while_a_member_joins_that_does_not_know_the_protocol_of_before() -> None:
+    room = room_with()
+    subscription = bytes.fromhex("0000 00000001 0001 74 ffffffff".replace(" ", ""))
+    answers: list[JoinGroupResponse] = []
+
+    def join(member_id: str, *names: str) -> None:
+        room.shard.join_group(
+            room.caller(3),
+            JoinGroupRequest(
+                group_id=GROUP,
+                session_timeout_ms=45_000,
+                rebalance_timeout_ms=60_000,
+                member_id=member_id,
+                protocol_type="consumer",
+                protocols=[JoinGroupRequestProtocol(name=name, metadata=subscription) for name in names],
+            ),
+            answers.append,
+        )
+
+    join("", "range", "cooperative-sticky")
+    room.advance(3 * ROUND_MS)
+    assert answers[0].protocol_name == "range"
+    join("", "cooperative-sticky")
+    assert Consumer(room, "new").beat() == ErrorCode.NONE
+    assert [answer.error_code for answer in answers[1:]] == [ErrorCode.REBALANCE_IN_PROGRESS]
+    assert {member.topic_names for member in room.group.members.values()} == {frozenset({"t"})}
+
+
 # Down.
 
 
@@ -288,6 +330,31 @@ def test_an_instance_comes_back_by_the_classic_protocol() -> None:
     check_all_read([other, back], 6)
 
 
+@pytest.mark.parametrize("what", ["a member left", "the topic grew"])
+def test_an_instance_comes_back_by_the_classic_protocol_and_finds_more_to_read(what: str) -> None:
+    room = room_with()
+    (other,) = classic_group(room, 1)
+    new = Consumer(room, "new", instance="I")
+    settle([other, new])
+    new.owned = set()
+    left = [other]
+    partitions = 6
+    if what == "a member left":
+        other.leave()
+        left = []
+    else:
+        partitions = 12
+        room.topic("t", partitions)
+    back = ClassicConsumer(room, instance="I")
+    back.beat()
+    assert isinstance(room.shard.groups[GROUP], ClassicGroup)
+    # Nobody who only heard of the generation knows that it leads, and looks at the topics.
+    for member in [*left, back]:
+        member.watches = False
+    settle([*left, back])
+    check_all_read([*left, back], partitions)
+
+
 def test_an_instance_comes_back_by_the_classic_protocol_and_others_stay() -> None:
     room = room_with()
     stays, goes = Consumer(room, "stays"), Consumer(room, "goes", instance="I")
@@ -303,6 +370,22 @@ def test_an_instance_comes_back_by_the_classic_protocol_and_others_stay() -> Non
     settle([stays, again])
     assert room.group.classic_members == 0
     check_all_read([stays, again], 6)
+
+
+def test_who_waits_for_a_target_is_told_to_join_the_classic_group() -> None:
+    room = room_with(WORK_AT_ONCE_MAX + 1)
+    new = Consumer(room, "new")
+    assert new.beat() == ErrorCode.NONE
+    classic = ClassicConsumer(room)
+    classic.beat()
+    assert classic.stage is Stage.JOINING
+    new.leave()
+    assert isinstance(room.shard.groups[GROUP], ClassicGroup)
+    room.long_work()
+    room.deliver()
+    settle([classic], 2)
+    assert classic.errors == [ErrorCode.REBALANCE_IN_PROGRESS]
+    assert len(classic.owned) == WORK_AT_ONCE_MAX + 1
 
 
 # Classic members of consumer groups.
@@ -444,6 +527,33 @@ def test_an_administrator_takes_members_out() -> None:
     ]
     assert set(room.group.members) == {"third"}
     assert leave_errors(room, ("x", None)) == [ErrorCode.UNKNOWN_MEMBER_ID]
+
+
+@pytest.mark.parametrize("meanwhile", ["one of them changes", "the group becomes a classic one"])
+def test_many_members_are_taken_out_whatever_happens_meanwhile(meanwhile: str) -> None:
+    room = room_with(partitions=40)
+    new = Consumer(room, "new")
+    classic = [ClassicConsumer(room) for _ in range(20)]
+    settle([new, *classic])
+    assert len(room.group.members) == 21
+    identities = [MemberIdentity(member_id=one.id) for one in classic]
+    answers: list[LeaveGroupResponse] = []
+    steps = room.shard.leave_group(
+        room.caller(5), LeaveGroupRequest(group_id=GROUP, members=identities), answers.append
+    )
+    next(steps)
+    if meanwhile == "one of them changes":
+        before = room.group.members[classic[0].id]
+        classic[0].topics = ("t", "u")
+        classic[0].join()
+        room.deliver()
+        assert room.group.members[classic[0].id] is not before
+    else:
+        new.leave()
+        assert isinstance(room.shard.groups[GROUP], ClassicGroup)
+    at_once(steps)
+    assert [one.error_code for one in answers[0].members] == [ErrorCode.NONE] * 20
+    assert set(room.shard.groups[GROUP].members) <= {"new"}
 
 
 def test_a_leader_that_gave_one_partition_to_two() -> None:

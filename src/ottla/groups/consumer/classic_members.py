@@ -109,14 +109,27 @@ def _downgraded(
     """An instance of the newer protocol, the last one, came back by the classic protocol."""
     assert change.replaced is not None
     wanted_other = change.before.topic_names != change.after.topic_names or bool(change.before.topic_regex)
+    is_at_rest = _is_at_rest(change.group, left, world)
     moved = migration.to_classic(change.group, [*left, change.after], world.metadata, caller.now.wall_ms)
     return Downgrade(
         response=_joined(change.after, moved.group.generation),
         records=moved.records,
         timers=[TimerWish(kind, change.replaced.id, None) for kind in TimerKind],
         classic=moved.group,
-        must_rebalance=wanted_other,
+        must_rebalance=wanted_other or not is_at_rest,
     )
+
+
+def _is_at_rest(group: ConsumerGroup, others: list[Member], world: HeartbeatContext) -> bool:
+    """Whether the target is that of the members and topics of now, and all others have reached it.
+
+    What is missing in it nobody would be given: a classic group shares anew when a member asks for it, and none knows
+    that it leads.
+    """
+    if group.epoch != group.assignment_epoch or not all(member.is_reconciled_to(group.epoch) for member in others):
+        return False
+    known = group.known_hash(world.metadata.generation)
+    return group.metadata_hash == (world.hashes.of(group.wanted_topics()) if known is None else known)
 
 
 def _understands(group: ConsumerGroup, request: JoinGroupRequest) -> bool:

@@ -59,6 +59,10 @@ class ClassicSide(Protocol):
 
     def join(self, group: None, caller: Caller, request: JoinGroupRequest, reply: Reply[JoinGroupResponse]) -> None: ...
 
+    def leave(
+        self, group: None, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]
+    ) -> Steps[None]: ...
+
     def upgraded(self, group: ClassicGroup, now: Now) -> None:
         """Nobody calls on this group any more: members that wait in it are answered to join again, its timers end."""
         ...
@@ -193,6 +197,10 @@ class ConsumerGroups:
             return
 
         def refused(error: ErrorCode, _message: str | None) -> None:
+            if error is ErrorCode.GROUP_ID_NOT_FOUND:
+                # While it waited for its share the group became a classic one, in which it is to join again. Clients of
+                # the classic protocol take the error itself for a fatal one.
+                error = ErrorCode.REBALANCE_IN_PROGRESS
             reply(JoinGroupResponse(error_code=error, protocol_type=None, protocol_name=None, generation_id=-1))
 
         try:
@@ -250,10 +258,12 @@ class ConsumerGroups:
             reply(LeaveGroupResponse(error_code=error))
 
         answers, gone = yield from classic_members.leavers(group, request)
-        # A member that has left meanwhile is not taken out a second time.
-        still = [member for member in gone if group.members.get(member.id) is member]
         if self._state.groups.get(group.id) is not group:
-            still = []
+            # It became a classic group meanwhile, with the members that it had.
+            yield from self._classic.leave(None, caller, request, reply)
+            return
+        # As they are by now, where they have changed meanwhile; one that has left is not taken out a second time.
+        still = [now for member in gone if (now := group.members.get(member.id)) is not None]
         response = LeaveGroupResponse(members=answers)
         decision = removed(group, still, response, self._world(caller, group.id), caller.now.wall_ms)
         self._carry_out(group, decision, caller.now, reply, refused)

@@ -45,9 +45,10 @@ def from_classic(group: ClassicGroup, metadata: MetadataCache, hashes: TopicHash
     """Ends the classic group and begins the consumer group with the same members. Raises RequestRefused."""
     members = []
     taken: dict[TopicId, set[int]] = {}
+    protocol = _protocol_of(group)
     for one in group.members.values():
         try:
-            members.append(_converted(group, one, metadata, taken))
+            members.append(_converted(group, one, protocol, metadata, taken))
         except DecodeError as fault:
             raise _no_upgrade(group, f"member {one.id} says what no consumer says: {fault}") from fault
     names = {name for member in members for name in member.topic_names}
@@ -60,13 +61,27 @@ def from_classic(group: ClassicGroup, metadata: MetadataCache, hashes: TopicHash
     return made
 
 
+def _protocol_of(group: ClassicGroup) -> str | None:
+    """In which all members say what they subscribe to: that of their generation, or what they would vote for where they
+    wait for their first one, or where one of them has joined since and does not know the former.
+    """
+    name, supported = group.protocol_name, group.supported
+    if not group.members or (name is not None and supported is not None and supported[name] == len(group.members)):
+        return name
+    return group.vote()
+
+
 def _converted(
-    group: ClassicGroup, one: ClassicMember, metadata: MetadataCache, taken: dict[TopicId, set[int]]
+    group: ClassicGroup,
+    one: ClassicMember,
+    protocol: str | None,
+    metadata: MetadataCache,
+    taken: dict[TopicId, set[int]],
 ) -> Member:
     given = embedded.assignment(one.assignment)
     if given.user_data:
         raise _no_upgrade(group, "its assignor keeps data of its own, which would be lost")
-    wants = embedded.subscription(one.metadata(group.protocol_name))
+    wants = embedded.subscription(one.metadata(protocol))
     assigned: dict[TopicId, dict[int, int]] = {}
     for topic, partitions in embedded.with_ids(given.topics, metadata).items():
         # A leader may have given a partition to two: it stays with the first.
