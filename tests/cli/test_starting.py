@@ -224,6 +224,19 @@ def test_the_metrics_port_is_in_use(tmp_path: Path) -> None:
     assert said == f"ottla: ottla.metrics.port: cannot listen on 127.0.0.1:{other.port}: Address already in use"
 
 
+@pytest.mark.parametrize("host", ["127.0.0..1", "nowhere.invalid", f"{'a' * 64}.example"])
+def test_an_address_that_nobody_knows(tmp_path: Path, host: str) -> None:
+    said = refused("up", "--port", "0", "--host", host, "--data", str(tmp_path))
+    assert f"cannot listen on {host}:0: " in said
+    assert "should not have happened" not in said
+    words = ("up", "--port", "0", "--data", str(tmp_path), "--metrics-port", "0", "--set", f"ottla.metrics.host={host}")
+    said = refused(*words)
+    assert said.startswith(f"ottla: ottla.metrics.port: cannot listen on {host}:0: ")
+    assert "Unknown error" not in said
+    said = refused("tree", "--dir", str(tmp_path / "tree"), "--listen", f"{host}:0")
+    assert said.startswith(f"ottla: cannot listen on {host}:0: ")
+
+
 def test_with_json_logs_a_failed_start_is_one_event(tmp_path: Path) -> None:
     with broker_in_process() as other:
         words = ("up", "--port", str(other.port), "--data", str(tmp_path), "--json-logs")

@@ -50,6 +50,12 @@ def test_an_address_that_this_host_has_not(tmp_path: Path, port: str) -> None:
     assert "--host" in said
 
 
+def test_an_address_that_is_mistyped(tmp_path: Path) -> None:
+    """Python's resolver does not even ask for one with two dots in a row."""
+    code, said = refused(tmp_path, "--host", "127.0.0..1", "--port", "0")
+    assert (code, said.partition(";")[0]) == (1, "ottla: cannot listen on 127.0.0..1:0: Name or service not known")
+
+
 def test_a_property_is_bad(tmp_path: Path) -> None:
     code, said = refused(tmp_path, "--port", "0", "--set", "num.partitions=x")
     assert (code, said) == (1, "ottla: Invalid value x for configuration num.partitions: Not a number of type INT")
