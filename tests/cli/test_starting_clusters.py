@@ -85,6 +85,16 @@ def test_an_address_of_the_tree_that_cannot_be_meant(tmp_path: Path, address: st
     assert said in line
 
 
+def test_two_log_directories_of_one_broker(tmp_path: Path) -> None:
+    """A cluster of two would have one broker, and nobody would be told."""
+    for name in ("data", "data-2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    ran = run_process(("up", "-n", "2", "--port", "0", "--data", str(tmp_path)))
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.splitlines()[-1].startswith("ottla: two of the log directories are broker 1's")
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_the_folder_cannot_be_used(tmp_path: Path, form: str) -> None:
     """What a process says at its end is said once more at the end of all, and not in the name of both."""
