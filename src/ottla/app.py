@@ -76,7 +76,8 @@ async def _serve_metrics(broker: Broker) -> MetricsEndpoint | None:
     try:
         await endpoint.start()
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
+        # The event loop's words name the address once more. What a resolver says has a number of its own, below 0.
+        reason = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or str(error)  # type: ignore[arg-type]
         raise StartFault(f"ottla.metrics.port: cannot listen on {endpoint.address}: {reason}") from error
     return endpoint
 

@@ -224,6 +224,41 @@ def test_the_metrics_port_is_in_use(tmp_path: Path) -> None:
     assert said == f"ottla: ottla.metrics.port: cannot listen on 127.0.0.1:{other.port}: Address already in use"
 
 
+@pytest.mark.parametrize("source", ["/dev/null", "a file"])
+def test_an_input_whose_end_cannot_be_waited_for(tmp_path: Path, source: str) -> None:
+    """As a service has it. That is no fault of the broker's files."""
+    config = tmp_path / "server.properties"
+    config.write_text(f"log.dirs={tmp_path}/data\nlisteners=PLAINTEXT://127.0.0.1:0\n")
+    for words in (
+        ("broker", "--config", str(config)),
+        ("tree", "--dir", f"{tmp_path}/tree", "--listen", "127.0.0.1:0"),
+    ):
+        with open(config if source == "a file" else source, "rb") as given:
+            ran = subprocess.run(
+                [sys.executable, "-m", "ottla", *words, "--end-with-input"],
+                stdin=given,
+                capture_output=True,
+                timeout=60,
+                check=False,
+            )
+        said = b"ottla: --end-with-input goes with a pipe or a terminal, and standard input is neither\n"
+        assert (ran.returncode, ran.stdout, ran.stderr) == (2, b"", said)
+        assert os.listdir(tmp_path) == ["server.properties"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0..1", "nowhere.invalid", f"{'a' * 64}.example"])
+def test_an_address_that_nobody_knows(tmp_path: Path, host: str) -> None:
+    said = refused("up", "--port", "0", "--host", host, "--data", str(tmp_path))
+    assert f"cannot listen on {host}:0: " in said
+    assert "should not have happened" not in said
+    words = ("up", "--port", "0", "--data", str(tmp_path), "--metrics-port", "0", "--set", f"ottla.metrics.host={host}")
+    said = refused(*words)
+    assert said.startswith(f"ottla: ottla.metrics.port: cannot listen on {host}:0: ")
+    assert "Unknown error" not in said
+    said = refused("tree", "--dir", str(tmp_path / "tree"), "--listen", f"{host}:0")
+    assert said.startswith(f"ottla: cannot listen on {host}:0: ")
+
+
 def test_with_json_logs_a_failed_start_is_one_event(tmp_path: Path) -> None:
     with broker_in_process() as other:
         words = ("up", "--port", str(other.port), "--data", str(tmp_path), "--json-logs")

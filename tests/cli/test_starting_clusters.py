@@ -50,6 +50,12 @@ def test_an_address_that_this_host_has_not(tmp_path: Path, port: str) -> None:
     assert "--host" in said
 
 
+def test_an_address_that_is_mistyped(tmp_path: Path) -> None:
+    """Python's resolver does not even ask for one with two dots in a row."""
+    code, said = refused(tmp_path, "--host", "127.0.0..1", "--port", "0")
+    assert (code, said.partition(";")[0]) == (1, "ottla: cannot listen on 127.0.0..1:0: Name or service not known")
+
+
 def test_a_property_is_bad(tmp_path: Path) -> None:
     code, said = refused(tmp_path, "--port", "0", "--set", "num.partitions=x")
     assert (code, said) == (1, "ottla: Invalid value x for configuration num.partitions: Not a number of type INT")
@@ -77,6 +83,16 @@ def test_an_address_of_the_tree_that_cannot_be_meant(tmp_path: Path, address: st
     code, line = refused(tmp_path, "--port", "0", "--zookeeper", address)
     assert code == 2
     assert said in line
+
+
+def test_two_log_directories_of_one_broker(tmp_path: Path) -> None:
+    """A cluster of two would have one broker, and nobody would be told."""
+    for name in ("data", "data-2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    ran = run_process(("up", "-n", "2", "--port", "0", "--data", str(tmp_path)))
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.splitlines()[-1].startswith("ottla: two of the log directories are broker 1's")
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

@@ -144,6 +144,8 @@ def test_names_filter_and_unknown_names_are_left_out() -> None:
         (12345678.0, "1.2345678E7"),
         (1.5e300, "1.5E300"),
         (-2.5e-7, "-2.5E-7"),
+        (float("inf"), "Infinity"),
+        (float("-inf"), "-Infinity"),
     ],
 )
 def test_doubles_are_spelt_as_in_java(number: float, text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ottla.config import (
@@ -125,7 +125,15 @@ def test_compaction_lags_are_compared_with_those_of_the_broker() -> None:
     validate_topic_configs({"min.compaction.lag.ms": "100", "max.compaction.lag.ms": "100"}, broker)
 
 
+@pytest.mark.parametrize(("text", "why"), [("1e400", "no more than 1"), ("-1e400", "at least 0")])
+def test_a_number_beyond_all_doubles_is_refused_for_what_it_is(text: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=f"Infinity for configuration .*: Value must be {why}") as caught:
+        validate_topic_configs({"min.cleanable.dirty.ratio": text})
+    assert caught.value.code is ErrorCode.INVALID_CONFIG
+
+
 @given(st.sampled_from(sorted(topic_definitions())), st.text(max_size=40))
+@example("min.cleanable.dirty.ratio", "1e400")
 def test_any_text_is_a_value_or_refused(name: str, text: str) -> None:
     try:
         parse(topic_definitions()[name], text)

@@ -325,6 +325,43 @@ def test_a_broker_that_was_started_meanwhile_is_in_no_ones_way(places: Run) -> N
     places(work)
 
 
+@pytest.mark.parametrize("fault", ["no parent", "too large", "a counter"])
+def test_a_dump_that_cannot_be_written_whole_leaves_the_tree_as_it_is(places: Run, fault: str) -> None:
+    """Half of it would be a tree that no broker starts with, and into which no other dump could be loaded."""
+
+    async def work(places: Places) -> None:
+        source, target = await places.cluster("/a", leader_epoch=5), await places.cluster("/b", leader_epoch=4)
+        await source.set(BROKER_SEQUENCE, b"")
+        sound = await export_tree(source)
+        dump = json.loads(json.dumps(sound))
+        nodes = {node["path"]: node for node in dump["nodes"]}
+        if fault == "no parent":  # as a line that was taken out
+            dump["nodes"].remove(nodes[partitions_path("orders")])
+        elif fault == "too large":
+            nodes[topic_path("orders")]["text"] += " " * 1024 * 1024
+        else:
+            nodes[BROKER_SEQUENCE]["version"] = 10**9
+        before = await data_of(target)
+        with pytest.raises(DamagedDump, match=r"above it is not|at most|times"):
+            await load_tree(target, dump, replace=True)
+        assert await data_of(target) == before
+        await load_tree(target, sound, replace=True)
+        assert await data_of(target) == await data_of(source)
+
+    places(work)
+
+
+def test_a_dump_may_have_its_lines_in_any_order(places: Run) -> None:
+    async def work(places: Places) -> None:
+        source, target = await places.cluster("/a"), await places.open("/b")
+        dump = await export_tree(source)
+        dump["nodes"].reverse()
+        await load_tree(target, dump)
+        assert await data_of(target) == await data_of(source)
+
+    places(work)
+
+
 def test_what_is_no_whole_tree_is_refused(places: Run) -> None:
     async def work(places: Places) -> None:
         tree = await places.open("/a")

@@ -111,6 +111,34 @@ def test_a_property_file_says_what_a_broker_is_started_with(tmp_path: Path) -> N
     assert said["ottla.metrics.port"] == "9002"
 
 
+def metrics_ports(made: list[BrokerPlan]) -> list[int]:
+    return [int(plan.properties["ottla.metrics.port"]) for plan in made]
+
+
+def five_free_ports() -> int:
+    """The first of them."""
+    while True:
+        first = free_port(HOST)
+        if all(bound(HOST, port) for port in range(first, first + 5)):
+            return first
+
+
+@pytest.mark.parametrize("metrics_behind", [-2, -1, 1])
+def test_metrics_are_served_where_no_broker_listens(tmp_path: Path, metrics_behind: int) -> None:
+    """As by `ottla up -n 3 --metrics-port 9090`, beside the port 9092."""
+    port = five_free_ports() + 2
+    made = plans(tmp_path, port, metrics_port=port + metrics_behind)
+    assert (ports(made)[0], metrics_ports(made)[0]) == (port, port + metrics_behind)
+    assert len({*ports(made), *metrics_ports(made)}) == 6
+
+
+def test_a_port_for_metrics_that_is_taken_is_left_out(tmp_path: Path, taken: int) -> None:
+    made = metrics_ports(plans(tmp_path, metrics_port=taken - 1))
+    assert made[0] == taken - 1
+    assert taken not in made
+    assert metrics_ports(plans(tmp_path, metrics_port=0)) == [0, 0, 0]
+
+
 def test_nobody_is_warned_of_properties_that_nobody_set(tmp_path: Path) -> None:
     """A broker says what of its file has no effect: what stands there for its own sake is no news to anybody."""
     for plan in plans(tmp_path, properties={"share.coordinator.state.topic.min.isr": "1"}):

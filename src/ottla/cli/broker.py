@@ -23,8 +23,11 @@ def run(options: argparse.Namespace) -> int:
     from ottla.cli.assignments import assignments
     from ottla.cli.property_file import read_properties
     from ottla.cli.serving import configured, run_broker
+    from ottla.cli.standard_input import check_ends_with_holder
 
     explicit = assignments("--override", options.override)
+    if options.end_with_input:
+        check_ends_with_holder("--end-with-input")
     config = configured(read_properties(options.config), explicit)
     hint = "name another in the property file, or with --override"
     return run_broker(config, hint, end_with_input=options.end_with_input)

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator
 
-from ottla.cli.faults import CommandFault
+from ottla.cli.faults import CommandFault, UsageFault
 from ottla.cli.streams import is_input_closed
 
 PIECE_BYTES = 64 << 10
@@ -30,6 +30,16 @@ def size_if_known() -> int | None:
     except (OSError, ValueError):
         return None
     return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
+def check_ends_with_holder(option: str) -> None:
+    """Raises UsageFault unless the input is one whose end can be waited for: a file's is there at once."""
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        mode = 0
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(0)):
+        raise UsageFault(f"{option} goes with a pipe or a terminal, and standard input is neither")
 
 
 async def pieces(delimiter: bytes) -> AsyncIterator[list[bytes]]:

@@ -59,12 +59,15 @@ def run(options: argparse.Namespace) -> int:
     import os.path
 
     from ottla import logs
+    from ottla.cli.standard_input import check_ends_with_holder
     from ottla.ports.real import new_event_loop
 
     if not options.dir:
         raise UsageFault("--dir is empty: name a folder")
     host, port = _address(options.listen)
     limits = _limits(options)
+    if options.end_with_input:
+        check_ends_with_holder("--end-with-input")
     logs.configure(level=options.log_level or "INFO", json=options.json_logs)
     if options.begin_with_input and not _is_begun():
         return OK

@@ -171,6 +171,8 @@ def _java_double(value: float) -> str:
     """As `Double.toString`: 0.5, 1.0, 1.7976931348623157E308; plain digits between a thousandth and ten million."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
+    if abs(value) == float("inf"):  # of a number that is too large, as Java reads it
+        return "Infinity" if value > 0 else "-Infinity"
     from decimal import Decimal
 
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()

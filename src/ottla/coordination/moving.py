@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from ottla.coordination.errors import CoordinationError, MultiFailed, NotEmpty
 from ottla.coordination.interface import Coordination, Create, Delete, Op, SetData
 from ottla.coordination.sizes import split
-from ottla.coordination.transfer import DumpedNode, export_tree, parsed, write_nodes
+from ottla.coordination.transfer import DumpedNode, check_writable, export_tree, parsed, write_nodes
 from ottla.coordination.znode_json import DamagedZnode
 from ottla.coordination.znodes import (
     BROKER_IDS,
@@ -89,7 +89,10 @@ async def load_tree(coordination: Coordination, dump: object, *, replace: bool =
     Raises DamagedDump, DamagedZnode or LoadRefused before anything is written.
     """
     given = parsed(dump)
-    moving = {node.path: node for node in given if node.moves}
+    # A dump is a node a line, and whoever has edited or sorted it may have its lines in another order.
+    parents_first = sorted((node for node in given if node.moves), key=lambda node: node.path.count("/"))
+    moving = {node.path: node for node in parents_first}
+    check_writable(moving)
     cluster = _cluster_of(moving)
     if alive := registered_brokers(given):
         raise LoadRefused(f"the dump was made while {_brokers(alive)}: stop them, and dump the tree again")

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.coordination.errors import CoordinationError, NoNode
-from ottla.coordination.interface import Coordination, Create, Op, SetData, Stat
+from ottla.coordination.interface import REQUEST_BYTES_MAX, Coordination, Create, Op, SetData, Stat
 from ottla.coordination.notifications import CONFIG_CHANGES, ISR_CHANGES, LOG_DIR_EVENTS
-from ottla.coordination.paths import check_path
-from ottla.coordination.sizes import split
+from ottla.coordination.paths import check_path, parent_of
+from ottla.coordination.sizes import op_size, split
 from ottla.coordination.znodes import BROKER_SEQUENCE
 
 FORMAT: Final = 1
@@ -94,6 +94,18 @@ async def export_tree(coordination: ReadableTree, names: Collection[str] | None 
     return {"format": FORMAT, "nodes": nodes}
 
 
+def check_writable(nodes: Mapping[str, DumpedNode]) -> None:
+    """Raises DamagedDump where writing them would end in the middle: no tree is left half written for that."""
+    for path, node in nodes.items():
+        parent = parent_of(path)
+        if parent != "/" and parent not in nodes:
+            raise DamagedDump(f"the node {path} is there, and {parent} above it is not")
+        if op_size(Create(path, node.data)) > REQUEST_BYTES_MAX:
+            raise DamagedDump(f"the node {path} has {len(node.data)} bytes, and a request {REQUEST_BYTES_MAX} at most")
+        if path == BROKER_SEQUENCE and node.version > _COUNTER_MAX:
+            raise DamagedDump(f"the node {path} was set {node.version} times")
+
+
 async def write_nodes(coordination: Coordination, nodes: Sequence[DumpedNode]) -> None:
     """Parents first. A node that is there with this data stays as it is."""
     there = await coordination.get_many([node.path for node in nodes])
@@ -149,8 +161,6 @@ def _parsed_node(node: Any) -> DumpedNode:
 
 
 async def _raise_version(coordination: Coordination, node: DumpedNode) -> None:
-    if node.version > _COUNTER_MAX:
-        raise DamagedDump(f"the node {node.path} was set {node.version} times")
     _, stat = await coordination.get(node.path)
     missing: Sequence[Op] = [SetData(node.path, node.data)] * (node.version - stat.version)
     for piece in split(missing):

@@ -12,6 +12,8 @@ import socket
 from collections.abc import Collection
 from typing import Final
 
+from ottla.ports.host_names import mistyped_as_unknown
+
 #: The lowest that are looked at: below are those of well-known services.
 _FIRST: Final = 10_000
 #: The kernel's range begins here where nobody says otherwise.
@@ -70,6 +72,7 @@ def _bind(host: str, port: int, *, reuse: bool) -> int:
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         if reuse:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((host.strip("[]"), port))
+        with mistyped_as_unknown():
+            probe.bind((host.strip("[]"), port))
         found: int = probe.getsockname()[1]
         return found

@@ -11,7 +11,7 @@ A broker's id is the one that its log directory names; a new one gets the smalle
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from ottla.config.cluster_defaults import up_defaults
@@ -30,6 +30,9 @@ OWN_TREE: Final[Mapping[str, str]] = {
 }
 #: Of `listeners` in a property file that was written here.
 _LISTENER: Final = "PLAINTEXT://"
+_METRICS_HOST: Final = "ottla.metrics.host"
+#: Ports behind one that is taken: where so many are in use, the broker that gets the next says so.
+_LOOKED_AT: Final = 200
 
 
 class BrokerPlan(NamedTuple):
@@ -58,7 +61,7 @@ class Wishes(NamedTuple):
     port: int
     #: For every broker.
     properties: Mapping[str, str]
-    #: The first broker's; the others serve theirs on the next ones. None: no metrics.
+    #: The first broker's; the others serve theirs on the next ones that are free. None: no metrics.
     metrics_port: int | None = None
     #: Whether each line of the log is a JSON object; for the tree, which has no properties.
     json_logs: bool = False
@@ -76,20 +79,20 @@ def planned(wishes: Wishes, zookeeper: str, *, own_tree: bool = True) -> Iterato
     first = wishes.first_log_dir
     defaults = {**_with_effect(up_defaults(wishes.brokers)), **(OWN_TREE if own_tree else {})}
     directories = [first, *(f"{first}-{number}" for number in range(2, wishes.brokers + 1))]
-    taken: set[int] = set()
-    for number, (broker_id, directory) in enumerate(zip(_ids(directories), directories, strict=True)):
-        path = os.path.join(f"{first}.cluster", f"broker-{broker_id}.properties")
-        port = wishes.port if number == 0 and wishes.port else _port(wishes, number, path, taken)
-        taken.add(port)
+    ids = _ids(directories)
+    paths = [os.path.join(f"{first}.cluster", f"broker-{broker_id}.properties") for broker_id in ids]
+    ports = _ports(wishes, paths)
+    metrics_ports = _metrics_ports(wishes, ports)
+    for number, (broker_id, directory) in enumerate(zip(ids, directories, strict=True)):
         own = {
             "broker.id": str(broker_id),
-            "listeners": listener(wishes.host, port),
+            "listeners": listener(wishes.host, ports[number]),
             "log.dirs": directory,
             "zookeeper.connect": zookeeper,
         }
-        if wishes.metrics_port is not None:
-            own["ottla.metrics.port"] = str(wishes.metrics_port and wishes.metrics_port + number)
-        yield BrokerPlan(broker_id, own, {**defaults, **wishes.properties, **own}, path)
+        if metrics_ports:
+            own["ottla.metrics.port"] = str(metrics_ports[number])
+        yield BrokerPlan(broker_id, own, {**defaults, **wishes.properties, **own}, paths[number])
 
 
 def _with_effect(properties: Mapping[str, str]) -> dict[str, str]:
@@ -121,6 +124,33 @@ def _stored_id(directory: str) -> int | None:
     """As its meta.properties says; the broker itself says what is wrong with a damaged one."""
     found = _properties(os.path.join(directory, "meta.properties")).get("broker.id", "")
     return int(found) if found.isdecimal() else None
+
+
+def _ports(wishes: Wishes, config_paths: list[str]) -> list[int]:
+    """Where each broker listens."""
+    # The first one's metrics are at the port that was asked for.
+    taken = {wishes.metrics_port} if wishes.metrics_port else set()
+    ports: list[int] = []
+    for number, path in enumerate(config_paths):
+        port = wishes.port if number == 0 and wishes.port else _port(wishes, number, path, taken)
+        taken.add(port)
+        ports.append(port)
+    return ports
+
+
+def _metrics_ports(wishes: Wishes, listening: Collection[int]) -> list[int]:
+    """The first one's as it was asked for, and of each other the next that is free behind; empty for no metrics."""
+    if not wishes.metrics_port:
+        return [] if wishes.metrics_port is None else [0] * wishes.brokers
+    host = wishes.properties.get(_METRICS_HOST) or broker_definitions()[_METRICS_HOST].default or ""
+    # Where nobody can listen at all each broker says so itself.
+    can_listen = bound(host, 0) > 0
+    ports = [wishes.metrics_port]
+    while len(ports) < wishes.brokers:
+        behind = range(ports[-1] + 1, min(ports[-1] + 1 + _LOOKED_AT, 65536))
+        free = (port for port in behind if port not in listening and bound(host, port))
+        ports.append(next(free, ports[-1] + 1) if can_listen else ports[-1] + 1)
+    return ports
 
 
 def _port(wishes: Wishes, number: int, config_path: str, taken: set[int]) -> int:

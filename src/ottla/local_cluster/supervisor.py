@@ -13,7 +13,7 @@ from typing import Final
 from ottla import logs
 from ottla.local_cluster.free_ports import free_port
 from ottla.local_cluster.layout import BrokerPlan, Wishes, planned, tree_directory, write
-from ottla.local_cluster.member import Member, ottla
+from ottla.local_cluster.member import Member, StartFailed, ottla
 
 log_event = logs.logger("up")
 
@@ -48,6 +48,7 @@ class LocalCluster:
             for plan in planned(self._wishes, self.zookeeper, own_tree=own_tree):
                 if self._arranged is not None:
                     plan = await self._arranged(plan)  # noqa: PLW2901 - the one that is started
+                self._check_own_id(plan)
                 write(plan)
                 self.brokers[plan.id] = Member(f"broker {plan.id}", ottla(*plan.command_words()), self._passed_on)
             for broker in self.brokers.values():
@@ -56,6 +57,13 @@ class LocalCluster:
         except BaseException:
             await self.stop()
             raise
+
+    def _check_own_id(self, plan: BrokerPlan) -> None:
+        if plan.id in self.brokers:
+            raise StartFailed(
+                f"two of the log directories are broker {plan.id}'s, by their meta.properties: {plan.own['log.dirs']} "
+                "and one before it; is one a copy?"
+            )
 
     async def _start_tree(self) -> str:
         form = ["--json-logs"] if self._wishes.json_logs else []

@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 from ottla import logs
 from ottla.config.slices import ServerConfig
 from ottla.ports import Channel, Clock, Listening, Network
+from ottla.ports.host_names import mistyped_as_unknown
 from ottla.security.session import Session
 from ottla.server.answer_memory import AnswerMemory
 from ottla.server.connection import Connection
@@ -103,7 +104,8 @@ def _by_address(limits: Mapping[str, int]) -> dict[str, int]:
     found = {}
     for host, limit in limits.items():
         try:
-            answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            with mistyped_as_unknown():
+                answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except OSError as error:
             log_event.warning_limited(
                 "nobody knows this host: its limit has no effect",

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from ottla import logs
 from ottla.metrics import CONTENT_TYPE, Registry
+from ottla.ports.host_names import mistyped_as_unknown
 from ottla.server.scrapes import ScrapedText, Scrapes
 
 log_event = logs.logger("metrics")
@@ -83,7 +84,8 @@ class MetricsEndpoint:
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
         # Asyncio accepts as many in one turn as it lets wait: few, while the system lets more wait.
-        self._server = await loop.create_server(lambda: _Scrape(self), self.host, self.port, backlog=ACCEPTS_A_TURN)
+        with mistyped_as_unknown():
+            self._server = await loop.create_server(lambda: _Scrape(self), self.host, self.port, backlog=ACCEPTS_A_TURN)
         for listening in self._server.sockets:
             with socket.socket(fileno=os.dup(listening.fileno())) as same:
                 same.listen(BACKLOG)

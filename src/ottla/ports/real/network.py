@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla import logs
+from ottla.ports.host_names import mistyped_as_unknown
 from ottla.ports.network import BROKEN, READABLE, Accept, Round
 from ottla.ports.real.channel import ChannelPoller, PortableChannel, SocketChannel
 from ottla.ports.real.descriptors import end_of_connections
@@ -216,7 +217,8 @@ def bound(host: str, port: int) -> socket.socket:
             if error.errno not in {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL}:
                 raise
         return _listen_on(socket.AF_INET, ("0.0.0.0", port))  # noqa: S104 - a machine without IPv6
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    with mistyped_as_unknown():
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     # As Java does: of a name with both kinds of addresses the IPv4 one.
     family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
     return _listen_on(family, address)
