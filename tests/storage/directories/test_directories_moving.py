@@ -30,6 +30,7 @@ from ottla.storage.directories.errors import (
     PartitionOffline,
 )
 from ottla.storage.directories.events import Severity
+from ottla.storage.errors import StorageFault
 from ottla.storage.formats import move_marker
 
 MARKER = f"{B}/orders-0.ottla-moved"
@@ -312,6 +313,43 @@ def test_an_origin_that_fails_at_the_change_over_leaves_the_copy(world, director
     assert directories.directory_of(TP) == B
     assert values(directories.get(TP)) == expected(0, 100)
     assert TP not in directories.offline
+
+
+@pytest.fixture
+def left_behind(world, directories):
+    """TP is in B, and its folder in A could not be given up, for want of room."""
+    start(directories)
+    copy_all(directories)
+    world.disk.fail("rename", f"{A}/orders-0*", errno.ENOSPC, times=1)
+    with pytest.raises(StorageFault):
+        finish(directories)
+    assert directories.directory_of(TP) == B
+    return directories
+
+
+def test_a_folder_that_a_move_could_not_give_up_goes_with_its_partition(world, left_behind):
+    for removal in left_behind.delete(TP):
+        removal.run()
+    assert [name for path in (A, B) for name in world.disk.names(path) if name.startswith("orders-0.")] == [
+        "orders-0.ottla-moved"
+    ]
+    assert values(left_behind.create(TP, bytes(range(16, 32)), CONFIG, now_ms=NOW)) == []
+
+
+def test_a_replica_moves_back_to_where_its_folder_could_not_be_given_up(left_behind):
+    append(left_behind.get(TP), 5)
+    start(left_behind, A)
+    copy_all(left_behind)
+    log, removal = finish(left_behind)
+    removal.run()
+    assert left_behind.online_paths == [A, B]
+    assert values(log) == expected(0, 105)
+
+
+def test_a_folder_that_could_not_be_given_up_is_lost_without_its_partition(left_behind):
+    left_behind.fail_directory(A, "pulled out")
+    assert values(left_behind.get(TP)) == expected(0, 100)
+    assert TP not in left_behind.offline
 
 
 @pytest.mark.parametrize("at", ["*.tmp", "*.ottla-moved.tmp"])

@@ -344,3 +344,56 @@ def test_what_was_lowered_may_rise_again(two_logs):
     assert checkpointed(world)[TP] == 10
     write_checkpoints(directories, {})
     assert checkpointed(world)[TP] == 30
+
+
+def topic_again(directories: LogDirectories) -> list[str]:
+    """What a topic has that is made anew with the name of one that was deleted."""
+    replica = NewReplica(TP, bytes(range(16, 32)), CONFIG)
+    refused = done_at_once(directories.create_many([replica], now_ms=NOW))
+    assert refused == {}
+    return values(directories.get(TP))
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE])
+@pytest.mark.parametrize(("operation", "path"), [("rename", f"{A}/orders-0*"), ("sync_directory", A)])
+def test_a_deletion_that_was_refused_is_done_when_it_is_asked_for_again(world, operation, path, number):
+    directories = world.open()
+    create(directories, 1)
+    append(directories.get(TP), 3)
+    world.disk.fail(operation, path, number, times=1)
+    assert list(done_at_once(directories.delete_many([TP])).refused) == [TP]
+    deletion = done_at_once(directories.delete_many([TP]))
+    assert deletion.refused == {}
+    for removal in deletion.removals:
+        removal.run()
+    assert not [name for name in world.disk.names(A) if name.startswith("orders")]
+    assert directories.online_paths == [A, B]
+    assert topic_again(directories) == []
+
+
+@pytest.mark.parametrize(("operation", "path"), [("rename", f"{A}/orders-0*"), ("sync_directory", A)])
+def test_a_topic_of_the_same_name_has_nothing_of_one_whose_deletion_was_refused(world, operation, path):
+    directories = world.open()
+    create(directories, 1)
+    append(directories.get(TP), 3)
+    world.disk.fail(operation, path, errno.ENOSPC, times=1)
+    assert list(done_at_once(directories.delete_many([TP])).refused) == [TP]
+    assert topic_again(directories) == []
+    world.kill()
+    world.topic_ids["orders"] = bytes(range(16, 32))
+    assert values(world.open().get(TP)) == []
+
+
+def test_a_folder_that_could_not_be_set_aside_is_so_with_the_next_try(world):
+    directories = world.open()
+    create(directories, 1)
+    append(directories.get(TP), 3)
+    world.topic_ids["orders"] = bytes(range(16, 32))
+    world.kill()
+    directories = world.open()
+    assert directories.get(TP) is None
+    world.disk.fail("sync_directory", A, errno.EMFILE, times=1)
+    refused = done_at_once(directories.create_many([NewReplica(TP, bytes(range(16, 32)), CONFIG)], now_ms=NOW))
+    assert list(refused) == [TP]
+    assert topic_again(directories) == []
+    assert directories.online_paths == [A, B]

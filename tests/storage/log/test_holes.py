@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.storage.at_once import start_move
+from tests.storage.at_once import cut_to, start_move
 from tests.storage.directory_world import CONFIG as DIRECTORY_CONFIG
 from tests.storage.directory_world import NOW as DIRECTORY_NOW
 from tests.storage.directory_world import TOPIC_ID, TP, B
 from tests.storage.directory_world import World as DirectoryWorld
-from tests.storage.log_world import World, batch
+from tests.storage.log_world import NOW, SMALL, World, batch
 
 from ottla.records.batch import iterate
 from ottla.storage.log.cursor import Cursor
@@ -90,3 +90,40 @@ def test_a_copy_in_another_directory_goes_on_behind_a_hole() -> None:
         assert move.copy_step(1) > 0
     assert move.is_level
     assert first_batches(move.log, 0, log.end_offset) == [first for first, _ in BATCHES]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("rolls_behind", [(), (0,), (20,)])
+@pytest.mark.parametrize(("cut", "end"), [(12, 10), (27, 25)])
+def test_a_log_that_is_cut_within_a_hole_is_not_missed_by_a_start(*, cut, end, rolls_behind, clean) -> None:
+    """As that of a follower whose leader was elected though it lacked records, and has no others yet."""
+    world = World(config=SMALL._replace(cleanup_policy=frozenset({"compact"})))
+    log = world.open()
+    for first, count in BATCHES:
+        values = [b"v%d" % offset for offset in range(first, first + count)]
+        log.stage_replica(batch(*values, base_offset=first, leader_epoch=0))
+        log.write_staged()
+        if first in rolls_behind:
+            log.roll(NOW)
+    world.flush(log)
+    cut_to(log, cut)
+    left = first_batches(log, 0, log.end_offset)
+    assert log.end_offset <= cut
+    world.flush(log)
+    if clean:
+        world.close(log)
+    again = world.open(clean=clean)
+    assert again.end_offset == end
+    assert first_batches(again, 0, again.end_offset) == left
+
+
+def test_a_log_that_is_cut_within_the_hole_that_it_begins_in_ends_at_its_start() -> None:
+    world = World(config=SMALL._replace(cleanup_policy=frozenset({"compact"})))
+    log = put_with_holes(world.open())
+    world.flush(log)
+    log.advance_start(11)
+    cut_to(log, 12)
+    assert (log.start_offset, log.end_offset) == (11, 11)
+    world.close(log)
+    again = world.open()
+    assert (again.start_offset, again.end_offset) == (11, 11)

@@ -175,6 +175,9 @@ class LogDirectories(ReplicaFolders):
             self.removals.append(dropped)
         if self._homes.get(partition) is target:
             return None
+        if partition in target.unopened:
+            # It moved away from there, and its folder could not be given up. The copy is to have that name.
+            yield from self._set_aside_all([partition])
         with self._device(target):
             replica = NewReplica(partition, source.topic_id, config)
             name = copy_name(partition, self._entropy)
@@ -257,8 +260,13 @@ class LogDirectories(ReplicaFolders):
         """The second half of a change-over: takes the name away from the folder in `origin`, and removes the marker."""
         target = self._homes[partition]
         gone = origin.name_of_gone(partition, FolderKind.DELETE, self._entropy)
-        with self._device(origin):
-            yield FolderRenaming(origin, [(origin.folder_name(partition), gone)]).run
+        try:
+            with self._device(origin):
+                yield FolderRenaming(origin, [(origin.folder_name(partition), gone)]).run
+        except StorageFault as fault:
+            # The marker says at a start that it does not count. Until then it goes with the partition.
+            origin.unopened[partition] = f"its copy in {target.path} has its place: {fault}"
+            raise
         with self._device(target):
             yield partial(remove_marker, target, partition)
         return FolderRemoval(origin.disk, origin.path_of(gone), partition)

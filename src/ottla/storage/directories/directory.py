@@ -76,7 +76,8 @@ class LogDirectory:
         self.futures: dict[TopicPartition, tuple[str, Log]] = {}
         #: Partitions whose folders a worker is making: they are in no other table yet.
         self.making: set[TopicPartition] = set()
-        #: Folders that are there and not open, with the reason: damaged, standing twice, or of an unknown topic.
+        #: Folders that are there and not open, with the reason: damaged, standing twice, of an unknown topic, or given
+        #: up and still with their names.
         self.unopened: dict[TopicPartition, str] = {}
         #: Partitions whose folder is gone though the checkpoints know of records in it, with the reason.
         self.missing: dict[TopicPartition, str] = {}

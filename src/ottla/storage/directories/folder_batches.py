@@ -14,6 +14,7 @@ from typing import Final
 from ottla.storage.directories.directory import LogDirectory
 from ottla.storage.directories.events import LogWarnings, OnEvent
 from ottla.storage.directories.placing import NewReplica, make_log
+from ottla.storage.errors import passes
 from ottla.storage.log.log import Log
 
 #: Folders in one batch: some hundred milliseconds of a worker, so that a sync more or less does not count, and what
@@ -72,16 +73,30 @@ class FolderRenaming:
         self._renamed = 0
 
     def run(self) -> None:
-        """Raises OSError where one could not be renamed: those behind it were not tried."""
-        disk, path = self.directory.disk, self.directory.path
+        """Raises OSError where one could not be renamed: those behind it were not tried. Where there was no room to
+        make it certain, or no descriptor, all have the names again that they had: it can be asked for once more."""
         try:
             for name, new_name in self.names:
-                disk.rename(os.path.join(path, name), os.path.join(path, new_name))
+                self._rename(name, new_name)
                 self._renamed += 1
         finally:
             if self._renamed:
-                disk.sync_directory(path)
-                self.is_certain = True
+                self._make_certain()
+
+    def _make_certain(self) -> None:
+        try:
+            self.directory.disk.sync_directory(self.directory.path)
+        except OSError as error:
+            if passes(error):
+                with suppress(OSError):
+                    for name, new_name in reversed(self.names[: self._renamed]):
+                        self._rename(new_name, name)
+            raise
+        self.is_certain = True
+
+    def _rename(self, name: str, new_name: str) -> None:
+        path = self.directory.path
+        self.directory.disk.rename(os.path.join(path, name), os.path.join(path, new_name))
 
     @property
     def certain_count(self) -> int:

@@ -194,7 +194,8 @@ class ReplicaFolders(DirectoryTable):
     ) -> DiskSteps[FolderDeletion]:
         """Takes the partitions' names from their folders, durably; the files are there until the removals have run.
 
-        With the copies of those that are being moved. Nothing to remove where one is not here. Checkpoints are to be
+        With the copies of those that are being moved. Nothing to remove where one is not here. A folder of one that was
+        refused is in nobody's use any more, and goes when its deletion is asked for again. Checkpoints are to be
         written before the removals run: a folder that they know of and that is gone would be missed at the next start.
         """
         deletion = FolderDeletion([], {})
@@ -239,8 +240,11 @@ class ReplicaFolders(DirectoryTable):
             with self._device(directory):
                 yield renaming.run
         except (DirectoryError, StorageFault) as fault:
-            for partition, _, _ in folders[renaming.certain_count :]:
+            for partition, name, _ in folders[renaming.certain_count :]:
                 deletion.refused[partition] = fault
+                if directory.is_online and name == directory.folder_name(partition):
+                    # The next deletion finds it, and a later topic of that name does not begin with what is in it.
+                    directory.unopened[partition] = f"it could not be given up: {fault}"
         for partition, _, gone in folders[: renaming.certain_count]:
             deletion.removals.append(FolderRemoval(directory.disk, directory.path_of(gone), partition))
 

@@ -122,7 +122,8 @@ class DirectoryTable:
         directory = self._by_path[path]
         if not directory.is_online:
             return []
-        lost = directory.fail(reason)
+        # A folder that could not be given up here is of a partition that may be served from elsewhere.
+        lost = [tp for tp in directory.fail(reason) if self._homes.get(tp, directory) is directory]
         for partition in lost:
             log = self._logs.pop(partition, None)
             if log is not None:

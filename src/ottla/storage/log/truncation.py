@@ -60,7 +60,8 @@ def cutting_to(
     log.durability.hold()
     try:
         yield from log.settling_swap()
-        place = CutPlace([each for each in log.segments if each.base_offset <= offset][-1], offset)
+        last = [each for each in log.segments if each.base_offset <= offset][-1]
+        place = CutPlace(last, offset, log.start_offset)
         yield from done(log, place.run)
         if log.is_abandoned:
             return
@@ -118,20 +119,22 @@ def _wait_for_workers(log: Log) -> None:
 
 
 class CutPlace:
-    """Where a log is cut: a cut inside a batch takes the whole batch."""
+    """Where a log is cut: a cut inside a batch takes the whole batch, and one within a hole that compaction has left
+    takes the hole. A start finds the log's end by its last batch, and would miss what was never there."""
 
-    __slots__ = ("_offset", "_twin", "end_offset", "position", "segment", "tail")
+    __slots__ = ("_offset", "_start_offset", "_twin", "end_offset", "position", "segment", "tail")
 
-    def __init__(self, segment: Segment, offset: int) -> None:
+    def __init__(self, segment: Segment, offset: int, start_offset: int) -> None:
         #: The one that will be the last.
         self.segment = segment
         #: Where in it; None where nothing of it goes.
         self.position: int | None = None
-        #: Behind the last batch that stays.
+        #: Behind the last batch that stays; the log's start, where all that stays lies below that.
         self.end_offset = offset
         #: The batches behind the last index entry that stays.
         self.tail: CutTail | None = None
         self._offset = offset
+        self._start_offset = start_offset
         self._twin = segment.twin()
 
     def run(self) -> None:
@@ -140,8 +143,12 @@ class CutPlace:
         try:
             place = twin.locate(self._offset) if twin.size else None
             if place is not None:
-                self.position, self.end_offset = place.position, min(self._offset, place.base_offset)
-                self.tail = twin.tail_before(self.position, self.end_offset)
+                self.position = place.position
+                self.tail = twin.tail_before(place.position, min(self._offset, place.base_offset))
+                next_offset = self.tail.next_offset
+            else:
+                next_offset = twin.tail_before(twin.size, self._offset).next_offset
+            self.end_offset = max(next_offset, self._start_offset)
         finally:
             twin.close()
 

@@ -38,6 +38,8 @@ class CutTail(NamedTuple):
     #: The largest timestamp up to the cut (-1: none), and the last offset of the batch that has it.
     max_timestamp: int
     max_timestamp_offset: int
+    #: Behind the last batch up to the cut. Where there is none the file's base offset.
+    next_offset: int
 
 
 class IndexedFile(SegmentFile):
@@ -254,10 +256,12 @@ class IndexedFile(SegmentFile):
         known = bisect_left(times.offsets, max(end_offset - self.base_offset, 0)) - 1
         largest = times.timestamps[known] if known >= 0 else -1
         at = self.base_offset + times.offsets[known] if known >= 0 else -1
+        next_offset = self.base_offset
         for _, header in walk(self.file, start, position):
+            next_offset = header.next_offset
             if header.max_timestamp > largest:
                 largest, at = header.max_timestamp, header.last_offset
-        return CutTail(start, largest, at)
+        return CutTail(start, largest, at, next_offset)
 
     def end_before(self, position: int, end_offset: int, tail: CutTail) -> None:
         """It ends at `position` from now on, where a batch begins; its files are yet to follow."""
