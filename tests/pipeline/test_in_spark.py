@@ -184,6 +184,21 @@ def test_expect_or_fail_writes_nothing(pipeline: Pipeline) -> None:
     assert not os.path.exists(os.path.join(pipeline.places.table("orders"), "_ottla"))
 
 
+def test_columns_that_are_called_like_marks_of_rows_are_kept(pipeline: Pipeline) -> None:
+    """What rows of a table with keys are told apart by is no column of a user's."""
+    pipeline.define(
+        """
+        @table(keys=["id"])
+        def last():
+            rows = decode_json(read_topic("TOPIC"), "id INT")
+            return rows.selectExpr("id", "id + 1 AS _n", "id + 2 AS _at", "id + 3 AS _new")
+        """
+    )
+    pipeline.send({"id": 1})
+    pipeline.catch_up()
+    assert pipeline.rows("last", "id", "_n", "_at", "_new") == [(1, 2, 3, 4)]
+
+
 AVRO = """
 @table
 def orders():

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from ottla.pipeline.changes import merged
+from ottla.pipeline.changes import MARK, first_of_each, merged
 from ottla.pipeline.dead_letters import send
 from ottla.pipeline.definitions import BUCKETS, Flow
 from ottla.pipeline.errors import BadState, ExpectationFailed
@@ -293,9 +293,9 @@ def last_of_each_key(frame: Any, flow: Flow) -> Any:
 
     if flow.changes is not None:
         return frame
-    numbered = frame.withColumn("_at", F.monotonically_increasing_id())
-    last = Window.partitionBy(*(F.col(f"`{key}`") for key in flow.keys)).orderBy(F.col("_at").desc())
-    return numbered.withColumn("_n", F.row_number().over(last)).where("_n = 1").drop("_n", "_at")
+    numbered = frame.withColumn(MARK, F.monotonically_increasing_id())
+    last = Window.partitionBy(*(F.col(f"`{key}`") for key in flow.keys)).orderBy(F.col(MARK).desc())
+    return first_of_each(numbered, last).drop(MARK)
 
 
 def with_bucket(frame: Any, flow: Flow) -> Any:
