@@ -9,7 +9,7 @@ import pytest
 
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.results import ConfigChange, ConfigOperation, ConfigResource, ConfigSource
-from ottla.client.errors import RequestTimedOut
+from ottla.client.errors import PolicyViolation, RequestTimedOut
 from ottla.mirror.partition import PartitionCopy
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
@@ -204,3 +204,33 @@ async def test_a_copy_that_cannot_record_how_far_it_came_keeps_no_other_from_it(
             context.setattr(PartitionCopy, "note_reached", note_reached)
             await flow._note()
     assert sorted(recorded) == [TopicPartition("noted", 0), TopicPartition("noted", 1)]
+
+
+async def test_a_run_that_ends_names_the_topics_that_the_target_does_not_take(clusters: Clusters) -> None:
+    await create(clusters.source, "refused", 2)
+    await produce(clusters.source, "refused", [b"x"])
+    flow = await mirror(clusters, topics="refused", replication_factor="2")
+    assert not await is_there(clusters.target, "A.refused")
+    assert [one.partition(": ")[0] for one in flow.stopped] == ["refused-0", "refused-1"]
+    assert "the target does not take it, as A.refused: " in flow.stopped[0]
+
+
+async def test_partitions_that_the_target_does_not_take_keep_no_others_from_being_copied(
+    clusters: Clusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await create(clusters.source, "grown")
+    await mirror(clusters, topics="grown")
+    async with Admin(bootstrap_servers=clusters.source) as admin:
+        await admin.create_partitions({"grown": 2})
+    await produce(clusters.source, "grown", [b"x"] * 3)
+
+    async def refuse(_admin: Admin, _counts: object) -> None:
+        raise PolicyViolation("one is enough")
+
+    with monkeypatch.context() as context:
+        context.setattr(Admin, "create_partitions", refuse)
+        flow = await mirror(clusters, topics="grown")
+    assert await limits(clusters.target, "A.grown") == (0, 3)
+    assert flow.stopped == ["grown-1: the target does not take it, as A.grown: one is enough"]
+    assert not (await mirror(clusters, topics="grown")).stopped
+    assert await limits(clusters.target, "A.grown", 1) == (0, 0)

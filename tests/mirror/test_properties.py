@@ -66,6 +66,27 @@ def test_names_that_change_nothing_are_listed_with_the_reason() -> None:
     assert all(mirrors.without_effect.values())
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("admin.timeout.ms", "120000"),
+        ("A->B.admin.timeout.ms", "120000"),
+        ("use.defaults.from", "target"),
+        ("A->B.use.defaults.from", "target"),
+        ("heartbeats.replication.enabled", "false"),
+    ],
+)
+def test_names_of_mirrormaker_that_say_what_is_done_anyway_are_taken(name: str, value: str) -> None:
+    assert list(parse_mirrors({**TWO, name: value}).without_effect) == [name]
+
+
+def test_the_class_of_admin_clients_that_mirrormaker_has_by_default_is_taken() -> None:
+    name = "forwarding.admin.class"
+    assert parse_mirrors({**TWO, name: "org.apache.kafka.clients.admin.ForwardingAdmin"}).flows
+    with pytest.raises(PropertyFault, match=name):
+        parse_mirrors({**TWO, name: "com.example.Mine"})
+
+
 def test_seconds_are_none_where_it_is_not_done() -> None:
     flow = parse_mirrors({**TWO, "refresh.topics.enabled": "false", "sync.group.offsets.interval.seconds": "7"}).flows[
         0
@@ -90,6 +111,7 @@ def test_seconds_are_none_where_it_is_not_done() -> None:
         ({"offset-syncs.topic.location": "middle"}, "source or target"),
         ({"replication.policy.class": "com.example.Mine"}, "is not run here"),
         ({"topic.filter.class": "com.example.Mine"}, "classes are not run here"),
+        ({"use.defaults.from": "source"}, "use.defaults.from: settings that a topic of the source does not have"),
         ({"A.bootstrap.servers": "a"}, "no host:port"),
         ({"A.security.protocol": "SSL"}, "security.protocol"),
         ({"A.consumer.fetch.min.bites": "1"}, "A, the consumer: there is no setting"),

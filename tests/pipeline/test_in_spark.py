@@ -184,6 +184,46 @@ def test_expect_or_fail_writes_nothing(pipeline: Pipeline) -> None:
     assert not os.path.exists(os.path.join(pipeline.places.table("orders"), "_ottla"))
 
 
+def test_columns_that_are_called_like_marks_of_rows_are_kept(pipeline: Pipeline) -> None:
+    """What rows of a table with keys are told apart by is no column of a user's."""
+    pipeline.define(
+        """
+        @table(keys=["id"])
+        def last():
+            rows = decode_json(read_topic("TOPIC"), "id INT")
+            return rows.selectExpr("id", "id + 1 AS _n", "id + 2 AS _at", "id + 3 AS _new")
+        """
+    )
+    pipeline.send({"id": 1})
+    pipeline.catch_up()
+    assert pipeline.rows("last", "id", "_n", "_at", "_new") == [(1, 2, 3, 4)]
+
+
+CLICKS = """
+@table
+@expect_on_time("at", "10m")
+def clicks():
+    return decode_json(read_topic("TOPIC"), "id INT, at TIMESTAMP").drop("_record")
+"""
+
+
+@pytest.mark.slow
+def test_times_that_python_has_not(pipeline: Pipeline) -> None:
+    """Milliseconds that are read as seconds are 57,000 years from now, and all that follows them is late."""
+    pipeline.define(CLICKS)
+    pipeline.send({"id": 1, "at": 1_793_534_400_000})
+    pipeline.catch_up()
+    pipeline.send({"id": 2, "at": 1_793_534_400_000}, {"id": 3, "at": 1_793_534_400})
+    (clicks,) = pipeline.catch_up().flows
+    assert clicks.status.failed == {"decodes": 0, "on time": 1}
+    assert pipeline.rows("clicks", "id") == [(1,), (2,)]
+
+    pipeline.define(CLICKS.replace('on_time("at", "10m")', 'or_fail("in this age", "year(at) < 3000")'))
+    pipeline.send({"id": 4, "at": 1_793_534_400_000})
+    with pytest.raises(ExpectationFailed, match=r"1 of 1 rows break 'in this age' .* first: \{'id': '4', 'at': '\+5"):
+        pipeline.catch_up()
+
+
 AVRO = """
 @table
 def orders():

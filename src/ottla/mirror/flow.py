@@ -291,6 +291,7 @@ class Flow:
             self.source.cluster, dict.fromkeys(places, LATEST), isolation_level=self._copy_world.isolation
         )
         self._ends = {tp: one.offset for tp, one in found.items()}
+        self.stopped += self._follower.refused.values()
 
     async def _end_at_ends(self) -> None:
         await self._reached_ends()

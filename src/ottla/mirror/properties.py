@@ -72,9 +72,12 @@ WITHOUT_EFFECT: Final[dict[str, str]] = {
     "emit.heartbeats.enabled": "the lag says whether a flow goes on",
     "emit.heartbeats.interval.seconds": "the lag says whether a flow goes on",
     "heartbeats.topic.replication.factor": "there are no heartbeats",
+    "heartbeats.replication.enabled": "there are no heartbeats",
     "sync.topic.acls.enabled": "there are no access lists yet",
     "sync.topic.acls.interval.seconds": "there are no access lists yet",
     "use.incremental.alter.configs": "settings are always changed one by one",
+    "use.defaults.from": "settings that a topic of the source does not have itself stay the target's",
+    "admin.timeout.ms": "the clients have time-outs of their own, such as A.admin.default.api.timeout.ms",
     "consumer.poll.timeout.ms": "nothing polls in vain",
     "add.source.alias.to.metrics": "metrics always name the source",
     "exactly.once.source.support": "every record is copied exactly once",
@@ -106,7 +109,10 @@ _FILTERS: Final = {
     "topic.filter.class": "DefaultTopicFilter",
     "group.filter.class": "DefaultGroupFilter",
     "config.property.filter.class": "DefaultConfigPropertyFilter",
+    "forwarding.admin.class": "ForwardingAdmin",
 }
+#: Whose defaults a copy has; MirrorMaker 2 has `source` as well, and writes those of all brokers' settings into it.
+_DEFAULTS_FROM: Final = "use.defaults.from"
 _CLIENTS: Final[dict[str, type[Any]]] = {
     "consumer": ConsumerSettings,
     "producer": ProducerSettings,
@@ -239,6 +245,8 @@ class _SortedProperties:
             if value.rpartition(".")[2] != _FILTERS[name]:
                 raise PropertyFault(f"{shown}: classes are not run here: say what is copied by topics and groups")
         elif reason is not None:
+            if name == _DEFAULTS_FROM and value.lower() != "target":
+                raise PropertyFault(f"{shown}: {reason}: it must be target, not {value!r}")
             self.without_effect[shown] = reason
         elif client in _CLIENTS or name in _names_of(AdminSettings) or client in {"source", "target"}:
             into[name] = value

@@ -28,6 +28,7 @@ from ottla.client.errors import (
 )
 from ottla.logs import logger
 from ottla.mirror.properties import FlowSettings
+from ottla.model import TopicPartition
 
 #: Topics whose settings are asked for in one request.
 TOPICS_AT_ONCE: Final = 200
@@ -48,6 +49,8 @@ class TopicFollower:
         self._there: dict[str, int] = {}
         #: Whether the target refused some topic or partition: that is tried again soon.
         self.incomplete = False
+        #: Why, by the partitions of the source that are not there.
+        self.refused: dict[TopicPartition, str] = {}
         self._log = logger("mirror").bind(flow=settings.name)
 
     def copies(self, topic: str) -> bool:
@@ -62,6 +65,7 @@ class TopicFollower:
         described = await self._source.describe_topics()
         wanted = {name: one for name, one in described.items() if self.copies(name)}
         async with self._one_at_a_time:
+            self.refused = {tp: why for tp, why in self.refused.items() if tp.topic in wanted}
             await self._have(wanted)
         self.incomplete = any(self._there.get(name) != len(one.partitions) for name, one in wanted.items())
         return {name: self._there[name] for name in wanted if name in self._there}
@@ -79,13 +83,14 @@ class TopicFollower:
     async def _have(self, wanted: Mapping[str, TopicDescription]) -> None:
         there = await self._target.describe_topics()
         missing: dict[str, TopicDescription] = {}
+        self.refused = {tp: why for tp, why in self.refused.items() if tp.topic not in wanted}
         for name, source in wanted.items():
             copy = there.get(self._policy.remote_topic(name))
             if copy is None:
                 missing[name] = source
                 self._there.pop(name, None)
             elif len(copy.partitions) < len(source.partitions):
-                await self._add_partitions(name, len(source.partitions))
+                await self._add_partitions(name, len(copy.partitions), len(source.partitions))
             else:
                 if len(copy.partitions) > len(source.partitions):
                     self._log.warning_once("the copy has more partitions than the original", name, topic=name)
@@ -106,23 +111,33 @@ class TopicFollower:
                 self._log.warning_limited(
                     "a topic could not be created", copy, topic=copy, why=str(error), property="replication.factor"
                 )
+                self._refuse(name, range(len(source.partitions)), error)
                 continue
             except KafkaError as error:
                 self._log.warning_limited("a topic could not be created", copy, topic=copy, why=str(error))
+                self._refuse(name, range(len(source.partitions)), error)
                 continue
             else:
                 self._log.info("a topic was created", topic=copy, partitions=len(source.partitions))
             self._there[name] = len(source.partitions)
 
-    async def _add_partitions(self, name: str, count: int) -> None:
+    async def _add_partitions(self, name: str, there: int, count: int) -> None:
         copy = self._policy.remote_topic(name)
         try:
             await self._target.create_partitions({copy: count})
         except KafkaError as error:
             self._log.warning_limited("partitions could not be added", copy, topic=copy, why=str(error))
+            self._refuse(name, range(there, count), error)
+            self._there[name] = there  # those are copied
             return
         self._log.info("partitions were added", topic=copy, partitions=count)
         self._there[name] = count
+
+    def _refuse(self, name: str, numbers: Iterable[int], error: KafkaError) -> None:
+        for number in numbers:
+            self.refused[TopicPartition(name, number)] = (
+                f"{name}-{number}: the target does not take it, as {self._policy.remote_topic(name)}: {error}"
+            )
 
     async def sync_configs(self) -> None:
         """Has the copies' own settings be those of their originals, but those that stay each side's own."""

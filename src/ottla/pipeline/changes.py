@@ -19,6 +19,9 @@ from ottla.pipeline.tables.reading import DELETED, SEQUENCE
 #: The columns of SCD 2, as Databricks calls them.
 START_AT: Final = "__START_AT"
 END_AT: Final = "__END_AT"
+#: What rows of a table with keys are told apart by while they are written: no column of a user's is called so.
+MARK: Final = "_ottla_mark"
+NUMBER: Final = "_ottla_number"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,14 +112,21 @@ def merged(there: Any, batch: Any, flow: Flow) -> Any:
             condition = same if condition is None else condition & same
         kept = there.alias("there").join(touched.alias("touched"), condition, "left_anti")
         return kept.unionByName(batch, allowMissingColumns=True)
-    everything = there.withColumn("_new", F.lit(0)).unionByName(
-        batch.withColumn("_new", F.lit(1)), allowMissingColumns=True
+    everything = there.withColumn(MARK, F.lit(0)).unionByName(
+        batch.withColumn(MARK, F.lit(1)), allowMissingColumns=True
     )
     if flow.changes.scd_type == 1:
-        newest = Window.partitionBy(*keys).orderBy(F.col(SEQUENCE).desc(), F.col("_new").desc())
-        return everything.withColumn("_n", F.row_number().over(newest)).where("_n = 1").drop("_n", "_new")
+        newest = Window.partitionBy(*keys).orderBy(F.col(SEQUENCE).desc(), F.col(MARK).desc())
+        return first_of_each(everything, newest).drop(MARK)
     # A change of the same sequence again replaces the first: a backfill comes by the same rows.
-    same = Window.partitionBy(*keys, F.col(START_AT)).orderBy(F.col("_new").desc())
-    once = everything.withColumn("_n", F.row_number().over(same)).where("_n = 1").drop("_n", "_new")
+    same = Window.partitionBy(*keys, F.col(START_AT)).orderBy(F.col(MARK).desc())
+    once = first_of_each(everything, same).drop(MARK)
     following = Window.partitionBy(*keys).orderBy(F.col(START_AT))
     return once.withColumn(END_AT, F.lead(F.col(START_AT)).over(following))
+
+
+def first_of_each(frame: Any, window: Any) -> Any:
+    """The first row of each part of a window."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return frame.withColumn(NUMBER, F.row_number().over(window)).where(F.col(NUMBER) == 1).drop(NUMBER)

@@ -13,10 +13,9 @@ import os
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from ottla.pipeline.changes import merged
+from ottla.pipeline.changes import MARK, first_of_each, merged
 from ottla.pipeline.dead_letters import send
 from ottla.pipeline.definitions import BUCKETS, Flow
 from ottla.pipeline.errors import BadState, ExpectationFailed
@@ -41,7 +40,8 @@ FAILED_PREFIX: Final = "failed:"
 _STATE: Final = "state"
 #: Micro-batches between two looks for files that nobody needs.
 _UPKEEP_EVERY: Final = 20
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: Spark counts microseconds in 64 bits.
+_TIME_US_MIN: Final = -(2**63)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,8 +237,9 @@ def _condition(rule: Rule, youngest_us: Mapping[str, int]) -> Any:
         return F.expr(rule.condition)
     if rule.condition not in youngest_us:
         return F.lit(True)
-    bound = _EPOCH + timedelta(microseconds=youngest_us[rule.condition] - rule.late_ms * 1000)
-    return F.coalesce(F.expr(rule.condition) >= F.lit(bound), F.lit(True))
+    # As a number: Spark has times that Python has not, such as that of milliseconds which were read as seconds.
+    bound_us = max(youngest_us[rule.condition] - rule.late_ms * 1000, _TIME_US_MIN)
+    return F.coalesce(F.unix_micros(F.expr(rule.condition)) >= F.lit(bound_us), F.lit(True))
 
 
 def _dropped(rules: tuple[Rule, ...]) -> Any:
@@ -267,7 +268,11 @@ def _sample(frame: Any, rule: Rule) -> str:
     if RECORD in frame.columns:
         row = bad.select(f"{RECORD}.topic", f"{RECORD}.partition", f"{RECORD}.offset").first()
         return f"offset {row['offset']} of {row['topic']}-{row['partition']}"
-    row = bad.drop(FAILED, ERROR).first()
+    shown = bad.drop(FAILED, ERROR)
+    try:
+        row = shown.first()
+    except (ValueError, OverflowError):  # it has a time that Python has not
+        row = shown.select(*(F.col(f"`{name}`").cast("string").alias(name) for name in shown.columns)).first()
     return str(row.asDict())[:300]
 
 
@@ -293,9 +298,9 @@ def last_of_each_key(frame: Any, flow: Flow) -> Any:
 
     if flow.changes is not None:
         return frame
-    numbered = frame.withColumn("_at", F.monotonically_increasing_id())
-    last = Window.partitionBy(*(F.col(f"`{key}`") for key in flow.keys)).orderBy(F.col("_at").desc())
-    return numbered.withColumn("_n", F.row_number().over(last)).where("_n = 1").drop("_n", "_at")
+    numbered = frame.withColumn(MARK, F.monotonically_increasing_id())
+    last = Window.partitionBy(*(F.col(f"`{key}`") for key in flow.keys)).orderBy(F.col(MARK).desc())
+    return first_of_each(numbered, last).drop(MARK)
 
 
 def with_bucket(frame: Any, flow: Flow) -> Any:

@@ -124,6 +124,30 @@ def test_a_record_in_itself() -> None:
     assert read(tree, longer, value) == {"n": 1, "next": {"n": 2, "next": None, "x": 3}, "x": 3}
 
 
+def test_of_branches_with_one_last_part_of_the_name_the_whole_name_counts() -> None:
+    """Versions of a record by their namespaces, where each also goes with the other."""
+    union = [
+        "null",
+        record(field("x", "int"), name="shop.v1.Order"),
+        record(field("x", "int"), field("y", "int", default=5), name="shop.v2.Order"),
+    ]
+    assert read(union, union, ("shop.v1.Order", {"x": 1})) == {"x": 1}
+    assert read(union, union, ("shop.v2.Order", {"x": 1, "y": 2})) == {"x": 1, "y": 2}
+    assert read(union, union, ("shop.v2.Order", {"x": 1, "y": 2}), Form.ARROW) == {"member1": {"x": 1, "y": 2}}
+    # Of a third version the first that has its last part is taken, as before.
+    third = [record(field("x", "int"), name="shop.v3.Order")]
+    assert read(third, union, {"x": 1}, Form.ARROW) == {"member0": {"x": 1}}
+
+
+def test_of_enums_with_one_last_part_of_the_name_the_whole_name_counts() -> None:
+    union = [
+        {"type": "enum", "name": "a.Kind", "symbols": ["A", "B"], "default": "A"},
+        {"type": "enum", "name": "b.Kind", "symbols": ["B", "C"]},
+    ]
+    assert read(union, union, ("b.Kind", "C")) == "C"
+    assert read(union, union, ("b.Kind", "B"), Form.ARROW) == {"member1": "B"}
+
+
 def test_a_union_as_arrow_has_it() -> None:
     union = ["string", "null", "int"]
     assert read(union, union, "a", Form.ARROW) == {"member0": "a"}

@@ -20,6 +20,12 @@ def append(batch: int, query: str = "q") -> Commit:
     )
 
 
+def with_files(log: TableLog, *names: str) -> None:
+    Path(log.folder, "data").mkdir()
+    for name in names:
+        Path(log.folder, "data", name).touch()
+
+
 @pytest.fixture
 def log(tmp_path: Path) -> TableLog:
     return TableLog(str(tmp_path / "orders"))
@@ -38,9 +44,26 @@ def test_what_was_committed_is_read_by_others(log: TableLog) -> None:
     assert (other.version, set(other.files), other.batches) == (3, {"data/f2", "data/all"}, {"q": 2})
     assert other.counts == {"in": 6, "out": 3}
     assert (other.has("q", 2), other.has("q", 3), other.has("r", 0)) == (True, False, False)
+    with_files(log, "f0", "f1")
     assert set(at_version(log, 1).files) == {"data/f0", "data/f1"}
     with pytest.raises(BadState, match="has no version 4"):
         at_version(log, 4)
+
+
+def test_versions_that_a_state_leads_to_are_there_when_the_first_commits_are_gone(log: TableLog) -> None:
+    for batch in range(STATE_EVERY + 3):
+        log.commit(append(batch))
+    log.forget(STATE_EVERY + 1)
+    with_files(log, *(f"f{number}" for number in range(STATE_EVERY + 3)))
+    newest = log.state().version
+    assert at_version(log, newest) == log.state()
+    assert len(at_version(log, newest - 1).files) == STATE_EVERY + 2
+    with pytest.raises(BadState, match="has no version 7"):
+        at_version(log, 7)
+    log.commit(Commit(kind="compact", written_ms=6, added=(file("all"),), removed=("data/f0", "data/f1")))
+    Path(log.folder, "data", "f0").unlink()  # as upkeep does an hour later
+    with pytest.raises(BadState, match=f"has no version {newest} any more"):
+        at_version(log, newest)
 
 
 def test_of_two_writers_one_is_refused(log: TableLog) -> None:

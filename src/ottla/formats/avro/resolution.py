@@ -136,8 +136,11 @@ class _Resolver:
         return refuse
 
     def _chosen(self, writer: AvroSchema, reader: AvroSchema) -> AvroSchema:
-        """The branch of the reader's union: the same, else the first that can take it."""
+        """The branch of the reader's union: the same, else the first that can take it. Of several whose names have the
+        same last part the one of the whole name comes before the others, in which the same fields may mean something
+        else."""
         alike = [one for one in reader.branches if one.kind == writer.kind]
+        alike.sort(key=lambda one: one.name != writer.name)
         for branch in alike:
             if branch.logical == writer.logical and (branch.name is None or _same_name(writer, branch)):
                 return branch

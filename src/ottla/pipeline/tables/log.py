@@ -259,13 +259,17 @@ class TableLog:
 
 def at_version(log: TableLog, version: int) -> TableState:
     """The table as it was. Raises BadState for a version that is not there, or no more."""
-    now = TableLog(log.folder).state()
-    if not 0 <= version <= now.version or log.oldest() > 0:
-        raise BadState(f"{log.folder} has no version {version}: it has {log.oldest()} to {now.version}")
-    state = TableState()
-    for commit in log.commits(-1, version):
-        state = state.after(commit)
-    return state
+    newest = TableLog(log.folder).state().version
+    if not 0 <= version <= newest:
+        raise BadState(f"{log.folder} has no version {version}: it ends with {newest}")
+    with contextlib.suppress(BadState):  # commits are gone that lead to it
+        state = log.state_at(version)
+        if all(os.path.exists(log.path(path)) for path in state.files):
+            return state
+    raise BadState(
+        f"{log.folder} has no version {version} any more: files that nobody reads are deleted after an hour; it ends "
+        f"with {newest}"
+    )
 
 
 def _content(name: str) -> bytes:
