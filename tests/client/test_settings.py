@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
+from ottla.client.arguments import checked_count
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.consuming.resets import duration_ms
-from ottla.client.errors import KafkaError, SettingsError
+from ottla.client.errors import BadArgument, KafkaError, SettingsError
 from ottla.client.other_names import NOT_THERE, OFFSET_RESETS, PARTITIONERS, RENAMED
 from ottla.client.producing.producer import Producer
-from ottla.client.settings import AdminSettings, ConsumerSettings, ProducerSettings, parse_addresses, parse_settings
+from ottla.client.settings import (
+    AdminSettings,
+    ClientSettings,
+    ConsumerSettings,
+    ProducerSettings,
+    parse_addresses,
+    parse_settings,
+)
 from ottla.model import ErrorCode
 
 HERE = {"bootstrap.servers": "localhost:9092"}
@@ -132,6 +141,24 @@ def test_kafkas_defaults_of_groups() -> None:
 def test_bad_values(name: str, value: Any, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         Producer(HERE, **{name: value})
+
+
+def test_a_number_that_python_does_not_write() -> None:
+    with pytest.raises(SettingsError, match=r"linger\.ms must be a whole number, not one of so many digits"):
+        Producer(HERE, linger_ms=10**5000)
+    with pytest.raises(SettingsError, match=r"linger\.ms must be a whole number, not '9{79}\.\.\.$"):
+        Producer(HERE, linger_ms="9" * 5000)
+    with pytest.raises(BadArgument, match="the count must be from 1 to 2147483647, not one of so many digits"):
+        checked_count(10**5000, "the count")
+
+
+@pytest.mark.parametrize("kind", [ProducerSettings, ConsumerSettings, AdminSettings])
+def test_none_stands_for_a_default(kind: type[ClientSettings]) -> None:
+    """A check that is off, or acknowledgements that nobody waits for, would come of it, or a fault far from here."""
+    nothing = {one.name: None for one in fields(kind) if one.name != "bootstrap_servers"}
+    assert parse_settings(kind, HERE, nothing) == parse_settings(kind, HERE, {})
+    with pytest.raises(SettingsError, match="must be host:port, or a list of such, not None"):
+        parse_settings(kind, {"bootstrap.servers": None}, {})
 
 
 @pytest.mark.parametrize("given", ["localhost:9092", ["localhost:9092"], 5])

@@ -26,6 +26,8 @@ INT64_MAX: Final = 2**63 - 1
 #: A string's length on the wire is an int16. Topics' names are shorter still, which brokers say themselves.
 _NAME_BYTES_MAX: Final = 2**15 - 1
 _NAME_SHOWN_MAX: Final = 80
+#: Python refuses to write numbers of thousands of digits.
+_BITS_SHOWN_MAX: Final = 128
 
 
 def checked_topic(topic: Any, what: str = "topic") -> str:
@@ -165,7 +167,8 @@ def checked_integer(given: Any, what: str, most: int, *, least: int = 0, wanted:
     except TypeError:
         raise BadArgument(f"{what} must be {wanted}, not {a_kind_of(given)}") from None
     if not least <= number <= most:
-        raise BadArgument(f"{what} must be from {least} to {most}, not {number}")
+        shown = number if number.bit_length() <= _BITS_SHOWN_MAX else "one of so many digits"
+        raise BadArgument(f"{what} must be from {least} to {most}, not {shown}")
     return number
 
 

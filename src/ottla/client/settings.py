@@ -3,7 +3,8 @@
     Producer({"bootstrap.servers": "localhost:9092"}, linger_ms=20)
 
 A name that does not exist is refused with the nearest one; a name of Kafka's that is not served yet is refused by
-name, since a client that ignores `ssl.truststore.location` would talk in the clear without a word.
+name, since a client that ignores `ssl.truststore.location` would talk in the clear without a word. None stands for a
+setting's default.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class AdminSettings(ClientSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerSettings(ClientSettings):
-    #: all (-1), 1 or 0; None means all with idempotence. Kafka writes them as words: both are taken.
+    #: all (-1), 1 or 0. Kafka writes them as words: both are taken.
     acks: int = setting(-1, least=-1, most=1)
     enable_idempotence: bool | None = None
     max_in_flight_requests_per_connection: int = setting(5, least=1, most=100)
@@ -203,6 +204,8 @@ def _checked(setting: Field[Any], value: Any) -> Any:
     name = setting.name.replace("_", ".")
     if setting.name == "bootstrap_servers":
         return parse_addresses(value)
+    if value is None and setting.default is not MISSING:
+        return setting.default  # a program passes on what it may not have
     if setting.name == "acks":
         value = {"all": -1}.get(value, value) if isinstance(value, str) else value
     if setting.name in _NAMES and value is not None:
@@ -210,7 +213,7 @@ def _checked(setting: Field[Any], value: Any) -> Any:
     if setting.name == "security_protocol" and str(value).upper() != "PLAINTEXT":
         raise SettingsError(f"security.protocol {value} is not there yet: only PLAINTEXT is")
     default = setting.default
-    if default is MISSING or value is None:
+    if default is MISSING:
         return value
     if setting.name == "enable_idempotence" or isinstance(default, bool):
         return _boolean(name, value)
@@ -238,10 +241,19 @@ def _integer(name: str, value: Any, least: int | None, most: int) -> int:
     try:
         number = int(str(value))  # by its text: 1.5 and True are no whole numbers
     except ValueError:
-        raise SettingsError(f"{name} must be a whole number, not {value!r}") from None
+        raise SettingsError(f"{name} must be a whole number, not {_shown(value)}") from None
     if (least is not None and number < least) or number > most:
-        raise SettingsError(f"{name} must be from {least} to {most}, not {number}")
+        raise SettingsError(f"{name} must be from {least} to {most}, not {_shown(number)}")
     return number
+
+
+def _shown(value: Any) -> str:
+    """A wrong value as a message has it: Python refuses to write numbers of thousands of digits."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "one of so many digits"
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
 
 
 def _word(name: str, value: Any, one_of: tuple[str, ...] | None) -> str:

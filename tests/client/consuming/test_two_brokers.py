@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from tests.client.proxy import Action, Pass, Proxy, Request
@@ -111,6 +112,50 @@ async def test_only_the_leader_is_believed_that_an_offset_is_not_there(bootstrap
                 values += [one.value for one in await consumer.poll(timeout_ms=50)]
             assert values == [b"y"]
             assert proxy.count(ApiKey.LIST_OFFSETS) == 1
+
+
+class NewReplica(TwoBrokers):
+    """The leader sends its readers to a broker that has come since they looked, until they know of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.joined = False
+        self.known: Callable[[], bool] = lambda: False
+
+    def fetch(self, number: int) -> Action:
+        self.joined = number > 1
+        return Pass(self._elsewhere if self.joined and not self.known() else None)
+
+    def _elsewhere(self, answer: Any) -> None:
+        LateReplica._to_the_other(answer)
+        for topic in answer.responses:
+            for one in topic.partitions:
+                one.records = None
+
+    def _metadata(self, answer: Any) -> None:
+        super()._metadata(answer)
+        if not self.joined:
+            del answer.brokers[1:]
+
+
+async def test_a_replica_that_is_not_known_yet_is_looked_for(bootstrap: str, topic: str) -> None:
+    """The leader gives nothing out to those that it sends elsewhere: without a look nothing would be read for minutes,
+    while it is asked again and again."""
+    rule = NewReplica()
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        await producer.send_and_wait(topic, b"x", partition=0)
+        async with (
+            asyncio.timeout(20),
+            Proxy(bootstrap, rule) as proxy,
+            Consumer(bootstrap_servers=proxy.bootstrap, auto_offset_reset="earliest") as consumer,
+        ):
+            rule.known = lambda: OTHER in consumer.cluster.metadata.nodes
+            consumer.assign([(topic, 0)])
+            assert [one.value for one in await consumer.poll()] == [b"x"]
+            await producer.send_and_wait(topic, b"y", partition=0)
+            assert [one.value for one in await consumer.poll()] == [b"y"]
+            assert rule.known()
+            assert proxy.count(ApiKey.FETCH) < 20
 
 
 def test_the_epoch_of_a_batch_that_was_passed_is_not_taken() -> None:

@@ -9,18 +9,28 @@ from typing import Any
 import pytest
 from tests.client.proxy import Action, Pass, Proxy, Request
 
+from ottla.client.admin.logs import delete_records
 from ottla.client.consuming.assignment import AssignedPartition
 from ottla.client.consuming.resets import Resets
-from ottla.client.errors import SomeFailed, UnknownTopicOrPartition
+from ottla.client.errors import (
+    CoordinatorNotAvailable,
+    NotLeaderOrFollower,
+    SomeFailed,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
 from ottla.client.settings import AdminSettings, parse_settings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.coordinators import ask_coordinators
 from ottla.client.wire.leaders import ask_leaders
 from ottla.client.wire.metadata import Node
 from ottla.client.wire.offsets import list_offsets
 from ottla.client.wire.world import real_world
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
+from ottla.protocol.generated.delete_records import DeleteRecordsResponse
+from ottla.protocol.generated.find_coordinator import FindCoordinatorResponse
 from ottla.protocol.generated.list_offsets import ListOffsetsResponse
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataResponse
 
@@ -139,3 +149,88 @@ async def test_what_nobody_has_heard_of_for_a_while_is_not_there(bootstrap: str,
         )
         assert "has no partition 7" in str(failed.value.errors[too_high])
         assert proxy.count(ApiKey.LIST_OFFSETS) == 1  # what is known is not asked again
+
+
+def cluster_of(proxy: Proxy, **settings: Any) -> Cluster:
+    return Cluster(parse_settings(AdminSettings, {"bootstrap_servers": proxy.bootstrap}, settings), real_world())
+
+
+async def test_a_partition_that_cannot_be_asked_hides_nothing_of_the_others(bootstrap: str, wide_topic: str) -> None:
+    """When the time is up: what the others have answered is known, or done."""
+
+    def leaderless(answer: MetadataResponse) -> None:
+        for topic in answer.topics:
+            topic.partitions[1].leader_id = -1
+
+    tps = [TopicPartition(wide_topic, number) for number in range(4)]
+    async with Proxy(bootstrap, lambda one: Pass(leaderless if one.key == ApiKey.METADATA else None)) as proxy:
+        cluster = cluster_of(proxy, default_api_timeout_ms=1_000)
+        try:
+            with pytest.raises(SomeFailed) as failed:
+                await list_offsets(cluster, dict.fromkeys(tps, EARLIEST))
+        finally:
+            await cluster.close()
+    assert {tp: one.offset for tp, one in failed.value.results.items()} == {tps[0]: 0, tps[2]: 0, tps[3]: 0}
+    assert {tp: type(error) for tp, error in failed.value.errors.items()} == {tps[1]: NotLeaderOrFollower}
+
+
+async def test_what_a_leader_says_nothing_of_is_not_done(bootstrap: str, wide_topic: str) -> None:
+    def without(answer: DeleteRecordsResponse) -> None:
+        for topic in answer.topics:
+            topic.partitions = [one for one in topic.partitions if one.partition_index != 1]
+
+    tps = [TopicPartition(wide_topic, number) for number in range(2)]
+    async with Proxy(bootstrap) as proxy:
+        proxy.rule = lambda one: Pass(
+            without if one.key == ApiKey.DELETE_RECORDS and proxy.count(ApiKey.DELETE_RECORDS) < 2 else None
+        )
+        cluster = cluster_of(proxy)
+        try:
+            assert await delete_records(cluster, dict.fromkeys(tps, 0), 1) == dict.fromkeys(tps, 0)
+        finally:
+            await cluster.close()
+        assert proxy.count(ApiKey.DELETE_RECORDS) == 2
+
+
+async def test_what_befell_all_is_raised_itself(bootstrap: str, wide_topic: str) -> None:
+    async with Proxy(bootstrap) as proxy:
+        cluster = cluster_of(proxy)
+        try:
+            with pytest.raises(UnsupportedVersion):
+                await ask_leaders(cluster, [TopicPartition(wide_topic, number) for number in range(2)], too_new)
+        finally:
+            await cluster.close()
+
+
+async def too_new(*_: object) -> None:
+    raise UnsupportedVersion("too new for this broker")
+
+
+async def test_a_group_whose_coordinator_is_away_hides_nothing_of_the_others(bootstrap: str, topic: str) -> None:
+    away, there = f"{topic}-away", f"{topic}-there"
+
+    def not_available(answer: FindCoordinatorResponse) -> None:
+        for one in answer.coordinators:
+            if one.key == away:
+                one.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    async with Proxy(
+        bootstrap, lambda one: Pass(not_available if one.key == ApiKey.FIND_COORDINATOR else None)
+    ) as proxy:
+        cluster = cluster_of(proxy)
+
+        async def ask(_: int, groups: Sequence[str], results: dict[str, str], __: object) -> None:
+            results |= {group: "done" for group in groups if group != f"{topic}-left-out" or results}
+
+        try:
+            with pytest.raises(SomeFailed) as failed:
+                await ask_coordinators(cluster, [away, there], ask, 1_000)
+            assert failed.value.results == {there: "done"}
+            assert {key: type(error) for key, error in failed.value.errors.items()} == {away: CoordinatorNotAvailable}
+            # What an answer leaves out is asked for again.
+            assert await ask_coordinators(cluster, [there, f"{topic}-left-out"], ask) == {
+                there: "done",
+                f"{topic}-left-out": "done",
+            }
+        finally:
+            await cluster.close()

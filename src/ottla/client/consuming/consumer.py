@@ -362,6 +362,7 @@ class Consumer(OffsetQuestions):
                 if group is not None:
                     await group.attend()
                     self._check_open()  # a listener may have closed it
+                self._raise_what_was_not_fetched()
                 try:
                     taken = take()
                 except SchemaNotLoaded as missing:
@@ -370,16 +371,15 @@ class Consumer(OffsetQuestions):
                     continue
                 self._wake()
                 if taken:
+                    if self._reading.missing is not None:
+                        self._begin_to_load(self._reading.missing)  # the other partitions go on meanwhile
                     return taken
                 if not await self._wait_for_news(deadline):
                     return None
 
     async def _loaded(self, missing: SchemaNotLoaded, deadline: float | None) -> bool:
         """Has a thread fetch a schema; False when the time is up first: the thread goes on, and the next poll looks."""
-        if self._fetching is None:
-            self._fetching = asyncio.get_running_loop().run_in_executor(None, missing.load)
-            self._fetching.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody asks
-        fetching = self._fetching
+        fetching = self._begin_to_load(missing)
         try:
             async with asyncio.timeout_at(deadline):
                 await asyncio.shield(fetching)
@@ -389,6 +389,19 @@ class Consumer(OffsetQuestions):
             if fetching.done():
                 self._fetching = None
         return True
+
+    def _begin_to_load(self, missing: SchemaNotLoaded) -> asyncio.Future[None]:
+        if self._fetching is None:
+            self._fetching = asyncio.get_running_loop().run_in_executor(None, missing.load)
+            self._fetching.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody asks
+        return self._fetching
+
+    def _raise_what_was_not_fetched(self) -> None:
+        """Why a schema that nobody has waited for cannot be had."""
+        fetching = self._fetching
+        if fetching is not None and fetching.done():
+            self._fetching = None
+            fetching.result()
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         """All records, for ever. `position` counts what was given out here, not what was polled for it."""

@@ -303,6 +303,10 @@ class Fetcher:
         if code is not ErrorCode.NONE:
             self._refused(asked, code, data, nodes)
             return
+        replica, brings_records = data.preferred_read_replica, data.records is not None and len(data.records) > 0
+        if replica >= 0 and not brings_records and replica not in self._cluster.metadata.nodes:
+            self._ask_again(one)  # it has come since we looked, and its leader gives nothing to whom it sends there
+            return
         one.failures = 0
         if data.diverging_epoch.epoch >= 0:
             self._truncated(one, offset, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
@@ -310,10 +314,10 @@ class Fetcher:
         one.high_watermark = data.high_watermark
         one.last_stable_offset = data.last_stable_offset
         one.log_start_offset = data.log_start_offset
-        if data.preferred_read_replica >= 0:
-            one.read_replica = data.preferred_read_replica
+        if replica >= 0:
+            one.read_replica = replica
             one.read_replica_until_ms = self._clock.monotonic_ms() + self._settings.metadata_max_age_ms
-        if data.records is None or not len(data.records):
+        if data.records is None or not brings_records:
             return
         end, last, records = 0, None, data.records
         try:
@@ -355,14 +359,18 @@ class Fetcher:
             else:
                 one.reset = strategy
         elif code in _PASSING or code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            one.read_replica = NO_BROKER
-            one.failures += 1
-            one.not_before_ms = self._clock.monotonic_ms() + self._backoff.pause_ms(one.failures)
-            self._cluster.request_update()
+            self._ask_again(one)
         elif code is ErrorCode.CORRUPT_MESSAGE:
             one.error = CorruptRecords(f"{one.tp}: the broker found damage at offset {offset}", one.tp, offset)
         else:
             one.error = error_of(code, about=str(one.tp))
+
+    def _ask_again(self, one: AssignedPartition) -> None:
+        """After a pause, of the leader that fresh metadata names."""
+        one.read_replica = NO_BROKER
+        one.failures += 1
+        one.not_before_ms = self._clock.monotonic_ms() + self._backoff.pause_ms(one.failures)
+        self._cluster.request_update()
 
     def _truncated(self, one: AssignedPartition, offset: int, epoch: int, end_offset: int) -> None:
         """The log has lost what was read up to here: goes back to where it still is what it was."""

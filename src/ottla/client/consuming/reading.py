@@ -14,6 +14,7 @@ from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.consuming.assignment import AssignedPartition, FetchedBatches
 from ottla.client.errors import CorruptRecords, KafkaError, LogTruncated, NoOffset, OffsetOutOfRange
 from ottla.client.records import ConsumerRecord
+from ottla.client.schemas import SchemaNotLoaded
 from ottla.client.serializers import deserializer_for
 from ottla.client.settings import ConsumerSettings
 from ottla.model import TopicPartition
@@ -30,6 +31,10 @@ class RecordReading:
         self.ahead: deque[ConsumerRecord] = deque()
         #: The partition that batches were taken of last, and where they began.
         self._begun: tuple[TopicPartition, int] | None = None
+        #: One whose error came behind what was taken of others: the next call begins with it.
+        self._faulty: TopicPartition | None = None
+        #: The schema that kept a partition's records back when records were taken last.
+        self.missing: SchemaNotLoaded | None = None
 
     # Which partitions
 
@@ -109,16 +114,17 @@ class RecordReading:
     # Records
 
     def take(self, limit: int) -> list[ConsumerRecord]:
-        """What is there, of one partition after the other; an error where there is nothing but one."""
+        """What is there, of one partition after the other; an error where it comes before anything else."""
         taken: list[ConsumerRecord] = []
         if self.ahead:
             while self.ahead and len(taken) < limit:
                 taken.append(self.ahead.popleft())
             return taken
-        fault: KafkaError | None = None
-        for tp, one in list(self.assigned.items()):
+        self.missing = None
+        for tp, one in self._turns():
             if not one.gives_out:
                 continue
+            fault: KafkaError | None = None
             try:
                 while len(taken) < limit and one.has_records:
                     taken += one.take(
@@ -127,56 +133,75 @@ class RecordReading:
                         key_deserializer=self._key_deserializer,
                         value_deserializer=self._value_deserializer,
                     )
+            except SchemaNotLoaded as missing:
+                self.missing = self.missing or missing
             except KafkaError as error:
-                fault = fault or error
-            if one.error is not None and not one.has_records:
-                fault = fault or error_to_raise(one)
+                fault = error
+            if fault is not None or _has_only_an_error(one):
+                if not taken:
+                    raise self._raised(one, fault)
+                self._faulty = self._faulty or tp
             if len(taken) >= limit:
-                # Its turn is over: the others come first next time.
-                self.assigned[tp] = self.assigned.pop(tp)
+                self._turn_is_over(tp)
                 break
-        if not taken and fault is not None:
-            raise fault
+        if not taken and self.missing is not None:
+            raise self.missing
         return taken
+
+    def _turns(self) -> list[tuple[TopicPartition, AssignedPartition]]:
+        """Partitions in their order, one first whose error came behind what the last call gave."""
+        turns = list(self.assigned.items())
+        first, self._faulty = self._faulty, None
+        if first is not None and first in self.assigned:
+            turns.insert(0, (first, self.assigned[first]))
+        return turns
+
+    def _turn_is_over(self, tp: TopicPartition) -> None:
+        """The others come first next time."""
+        self.assigned[tp] = self.assigned.pop(tp)
+
+    def _raised(self, one: AssignedPartition, fault: KafkaError | None) -> KafkaError:
+        """An error is raised in its partition's turn: others have theirs, but may not keep it from being heard."""
+        self._turn_is_over(one.tp)
+        return fault if fault is not None else error_to_raise(one)
 
     def take_arrow(self, columns: tuple[str, ...], rows_max: int) -> Any:
         """An Arrow batch of the partition whose turn it is, None where there is none; an error as `take` raises it."""
         self._give_back_ahead()
-        fault: KafkaError | None = None
         for tp, one in list(self.assigned.items()):
             if not one.gives_out:
                 continue
             self._begins(one)
             try:
                 batch = one.take_arrow(columns, rows_max, check_crcs=self._check_crcs) if one.has_records else None
-            except KafkaError as error:
-                fault = fault or error
-                continue
+            except KafkaError:
+                self._turn_is_over(tp)
+                raise
             if batch is not None:
-                self.assigned[tp] = self.assigned.pop(tp)
+                self._turn_is_over(tp)
                 return batch
-            if one.error is not None and not one.has_records:
-                fault = fault or error_to_raise(one)
-        if fault is not None:
-            raise fault
+            if _has_only_an_error(one):
+                raise self._raised(one, None)
         return None
 
     def take_batches(self) -> FetchedBatches | None:
-        """The same of undecoded batches."""
+        """The same of undecoded batches. Who reads these looks for places himself: that one is missing comes last."""
         self._give_back_ahead()
-        fault: KafkaError | None = None
+        unplaced: AssignedPartition | None = None
         for tp, one in list(self.assigned.items()):
             if not one.gives_out:
                 continue
             self._begins(one)
             fetched = one.take_batches()
             if fetched is not None:
-                self.assigned[tp] = self.assigned.pop(tp)
+                self._turn_is_over(tp)
                 return fetched
-            if one.error is not None:
-                fault = fault or error_to_raise(one)
-        if fault is not None:
-            raise fault
+            if isinstance(one.error, NoOffset):
+                unplaced = unplaced or one
+            elif _has_only_an_error(one):
+                raise self._raised(one, None)
+        if unplaced is not None:
+            raise self._raised(unplaced, None)
         return None
 
     def _begins(self, one: AssignedPartition) -> None:
@@ -198,6 +223,10 @@ class RecordReading:
     @property
     def deserializes(self) -> bool:
         return self._key_deserializer is not None or self._value_deserializer is not None
+
+
+def _has_only_an_error(one: AssignedPartition) -> bool:
+    return one.error is not None and not one.has_records
 
 
 def error_to_raise(one: AssignedPartition) -> KafkaError:

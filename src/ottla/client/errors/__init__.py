@@ -112,6 +112,7 @@ from ottla.client.errors.own import (
     UnsupportedVersion,
     WrongConsumerState,
     WrongThread,
+    all_settled,
     settled,
 )
 from ottla.client.errors.transactional import (
@@ -233,6 +234,7 @@ __all__ = [
     "WrongConsumerState",
     "WrongThread",
     "WrongTransactionState",
+    "all_settled",
     "error_of",
     "settled",
 ]

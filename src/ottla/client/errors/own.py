@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from ottla.model import ErrorCode, TopicPartition
@@ -237,3 +237,23 @@ def settled(results: dict[Key, Result], errors: Mapping[Key, KafkaError]) -> dic
     if len(errors) == 1 and not results:
         raise next(iter(errors.values()))
     raise SomeFailed(errors, results)
+
+
+def all_settled(
+    wanted: Iterable[Key],
+    results: Mapping[Key, Result],
+    errors: Mapping[Key, KafkaError],
+    unheard: KafkaError | None = None,
+) -> dict[Key, Result]:
+    """The same of all that was wanted, in its order; `unheard` is the error of what nothing was heard of. One that
+    befell everything is raised itself."""
+    found: dict[Key, Result] = {}
+    failed: dict[Key, KafkaError] = {}
+    for one in wanted:
+        if one in results:
+            found[one] = results[one]
+        elif (error := errors.get(one, unheard)) is not None:
+            failed[one] = error
+    if not found and len({id(error) for error in failed.values()}) == 1:
+        raise next(iter(failed.values()))
+    return settled(found, failed)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
-from ottla.client.errors import BadAnswer, KafkaError, error_of, settled
+from ottla.client.errors import BadAnswer, ClientClosed, KafkaError, all_settled, error_of
 from ottla.client.wire.cluster import Cluster
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey
@@ -52,37 +52,41 @@ async def ask_coordinators(
     *,
     key_type: int = GROUP,
 ) -> dict[str, Result]:
-    """The results of all groups, or of all transactional ids, asked for until none has an error left that passes."""
+    """The results of all groups, or of all transactional ids, asked for until none has an error left that passes. What
+    one coordinator says, or leaves unsaid until the time is up, hides nothing of what others said."""
     results: dict[str, Result] = {}
-    final: dict[str, KafkaError] = {}
-    keys = list(dict.fromkeys(keys))
-    open_ = list(keys)
+    errors: dict[str, KafkaError] = {}
+    wanted = list(dict.fromkeys(keys))
+    open_ = wanted
 
     async def attempt() -> None:
         nonlocal open_
-        by_node, errors = await coordinators(cluster, open_, key_type)
-        await asyncio.gather(*(_one(node, groups, errors) for node, groups in by_node.items()))
-        open_ = []
-        for group, error in errors.items():
-            if error.code in PASSING:
-                open_.append(group)
-            else:
-                final[group] = error
+        by_node, not_found = await coordinators(cluster, open_, key_type)
+        errors.update(not_found)
+        await asyncio.gather(*(_one(node, groups) for node, groups in by_node.items()))
+        open_ = [key for key in open_ if key not in results and errors[key].code in PASSING]
         if open_:
             raise _retriable(errors[open_[0]])
 
-    async def _one(node: int, groups: Sequence[str], errors: dict[str, KafkaError]) -> None:
+    async def _one(node: int, groups: Sequence[str]) -> None:
+        refused: dict[str, KafkaError] = {}
+        missing: KafkaError = BadAnswer(f"broker {node} says nothing about all that it was asked")
         try:
-            await ask(node, groups, results, errors)
+            await ask(node, groups, results, refused)
+        except ClientClosed:
+            raise
         except KafkaError as error:
-            if error.code not in PASSING:
-                raise
-            for group in groups:
-                errors[group] = error
+            missing = error
+        errors.update({group: refused.get(group, missing) for group in groups if group not in results})
 
     if open_:
-        await cluster.retrying(attempt, timeout_ms)
-    return settled({key: results[key] for key in keys if key in results}, final)
+        try:
+            await cluster.retrying(attempt, timeout_ms)
+        except ClientClosed:
+            raise
+        except KafkaError as error:
+            return all_settled(wanted, results, errors, error)
+    return all_settled(wanted, results, errors)
 
 
 def _retriable(error: KafkaError) -> KafkaError:

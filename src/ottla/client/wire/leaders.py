@@ -7,12 +7,14 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from ottla.client.errors import (
+    BadAnswer,
+    ClientClosed,
     KafkaError,
     NotLeaderOrFollower,
     UnknownBroker,
     UnknownTopicOrPartition,
+    all_settled,
     error_of,
-    settled,
 )
 from ottla.client.wire.cluster import Cluster
 from ottla.model import ErrorCode, TopicPartition
@@ -22,6 +24,9 @@ Result = TypeVar("Result")
 #: A topic that was just made is made known to one broker after another: this long nobody is believed who has not heard
 #: of it.
 _HEARD_MS: Final = 2_000
+
+#: So many partitions are named where their leader has gone.
+_NAMED_MAX: Final = 3
 
 #: Asks one leader about its partitions: fills in results and errors.
 AskLeader = Callable[
@@ -36,42 +41,49 @@ async def ask_leaders(
     timeout_ms: int | None = None,
 ) -> dict[TopicPartition, Result]:
     """All partitions' results, asked for until none has a retriable error left; a topic that nobody has heard of for a
-    while fails."""
+    while fails. What one leader says, or leaves unsaid until the time is up, hides nothing of what others said."""
     results: dict[TopicPartition, Result] = {}
-    open_ = list(dict.fromkeys(partitions))
-    final: dict[TopicPartition, KafkaError] = {}
+    errors: dict[TopicPartition, KafkaError] = {}
+    wanted = list(dict.fromkeys(partitions))
+    open_ = wanted
     loop = asyncio.get_running_loop()
     heard_until = loop.time() + _HEARD_MS / 1000
 
     async def attempt() -> None:
         nonlocal open_
         may_be_new = loop.time() < heard_until
-        by_leader, errors = await _leaders(cluster, open_)
-        await asyncio.gather(*(_one(leader, group, errors) for leader, group in by_leader.items()))
-        open_ = []
-        for tp, error in errors.items():
-            if error.retriable and (may_be_new or error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-                open_.append(tp)
-            else:
-                final[tp] = error
+        by_leader, unled = await _leaders(cluster, open_)
+        errors.update(unled)
+        await asyncio.gather(*(_one(leader, group) for leader, group in by_leader.items()))
+        open_ = [tp for tp in open_ if tp not in results and _passes(errors[tp], may_be_new=may_be_new)]
         if open_:
             raise errors[open_[0]]
 
-    async def _one(leader: int, group: Sequence[TopicPartition], errors: dict[TopicPartition, KafkaError]) -> None:
+    async def _one(leader: int, group: Sequence[TopicPartition]) -> None:
+        refused: dict[TopicPartition, KafkaError] = {}
+        missing: KafkaError = BadAnswer(f"broker {leader} says nothing about all that it was asked")
         try:
-            await ask(leader, group, results, errors)
+            await ask(leader, group, results, refused)
+        except ClientClosed:
+            raise
         except UnknownBroker as error:  # it has left the cluster meanwhile: somebody else leads, or will
-            for tp in group:
-                errors[tp] = NotLeaderOrFollower(f"{tp}: {error}")
+            missing = NotLeaderOrFollower(f"{', '.join(map(str, group[:_NAMED_MAX]))}: {error}")
         except KafkaError as error:
-            if not error.retriable:
-                raise
-            for tp in group:
-                errors[tp] = error
+            missing = error
+        errors.update({tp: refused.get(tp, missing) for tp in group if tp not in results})
 
-    with cluster.asking({tp.topic for tp in open_}):
-        await cluster.retrying(attempt, timeout_ms)
-    return settled(results, final)
+    with cluster.asking({tp.topic for tp in wanted}):
+        try:
+            await cluster.retrying(attempt, timeout_ms)
+        except ClientClosed:
+            raise
+        except KafkaError as error:
+            return all_settled(wanted, results, errors, error)
+    return all_settled(wanted, results, errors)
+
+
+def _passes(error: KafkaError, *, may_be_new: bool) -> bool:
+    return error.retriable and (may_be_new or error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 async def _leaders(

@@ -284,6 +284,8 @@ async def test_one_producer_writes_for_one_id_after_the_other(bootstrap: str, to
                 await producer.finish(one)
         with pytest.raises(SettingsError):
             await producer.take_transactional_id("")
+        with pytest.raises(BadArgument, match="transactional_id must be a str, not None"):
+            await producer.take_transactional_id(None)  # type: ignore[arg-type]
     assert await committed(bootstrap, topic) == [b"3", b"4", b"5"]
 
 

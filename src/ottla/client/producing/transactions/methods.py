@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from ottla.client.arguments import checked_text
 from ottla.client.errors import ClientClosed, KafkaError, WrongTransactionState
 from ottla.client.producing.transactions.core import TransactionIdentity
 from ottla.client.producing.transactions.finishing import finish
@@ -34,7 +35,8 @@ class TransactionMethods:
     async def take_transactional_id(self, transactional_id: str) -> None:
         """Has another `transactional.id` from now on, on the connections that are there, between two transactions or
         when one was detached: what a process does that writes for one id after the other."""
-        checked = checked_values(ProducerSettings, None, {"transactional_id": transactional_id})
+        given = {"transactional_id": checked_text(transactional_id, "transactional_id")}
+        checked = checked_values(ProducerSettings, None, given)
         await self._transactions().take_id(checked["transactional_id"])
 
     async def begin(self) -> None:
