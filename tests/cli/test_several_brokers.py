@@ -20,9 +20,13 @@ TOPIC = "orders"
 @pytest.fixture(scope="module")
 def three() -> Iterator[Cluster]:
     """The verbs are given all three addresses, and find those that answer."""
-    with cluster(
-        3, properties={"replica.lag.time.max.ms": "2000", "leader.replication.throttled.rate": "1"}
-    ) as running:
+    properties = {
+        "replica.lag.time.max.ms": "2000",
+        "leader.replication.throttled.rate": "1",
+        # A leader gets its place back when a test asks for that.
+        "auto.leader.rebalance.enable": "false",
+    }
+    with cluster(3, properties=properties) as running:
         running.create_topic(TOPIC, configs={"min.insync.replicas": "2"})
         running.create_topic("alone", replication_factor=1)
         yield running

@@ -11,11 +11,12 @@ from collections.abc import Coroutine, Mapping
 from random import Random
 from typing import Any, Final, Protocol
 
+from ottla.controller.registration import BrokerIdInUse
 from ottla.javahash import partition_of
 from ottla.model import OFFSETS_TOPIC, TopicPartition
 from ottla.testing.sim.commits import CommitHistory, OwnershipHistory
 from ottla.testing.sim.history import History
-from ottla.testing.sim.invariants import Cluster, every_invariant
+from ottla.testing.sim.invariants import Cluster, InvariantBroken, every_invariant
 from ottla.testing.sim.machines import SimulatedMachine
 from ottla.testing.sim.observation import Observer, topic_id_of
 from ottla.testing.sim.routing import ClusterClient
@@ -123,6 +124,9 @@ class SimulatedCluster:
             await machine.start()
             if machine.lives != lives or machine.refusal is None:
                 return
+            if isinstance(machine.refusal, BrokerIdInUse):
+                # No two have one id: it is its earlier life's, for whose end it waits.
+                raise InvariantBroken("OwnIdIsWaitedFor", f"{machine.name}: {machine.refusal}")
             await asyncio.sleep(_START_AGAIN_S)
 
     async def started(self) -> None:

@@ -15,7 +15,6 @@ from ottla import logs
 from ottla.app import assemble
 from ottla.broker.broker import Broker, StartFault
 from ottla.config import Config, ConfigError
-from ottla.controller.registration import BrokerIdInUse
 from ottla.coordination.errors import CoordinationError
 from ottla.handlers.calls.loading import load_all
 from ottla.ports.memory import SimulatedCrash, World
@@ -153,8 +152,7 @@ class SimulatedBroker(SimulatedMachine):
         await broker.start()
 
     def is_refusal(self, error: Exception) -> bool:
-        # No two of them have one id: whoever has this one's is its earlier life, which it waits for.
-        return isinstance(error, REFUSALS) and not isinstance(error, BrokerIdInUse)
+        return isinstance(error, REFUSALS)
 
     async def close(self) -> None:
         assert self.broker is not None

@@ -97,7 +97,7 @@ PLANTED: Final = (
     Planted(replication.followers_forgotten_in_the_same_term, "controllers", _one("LeadsOn"), 1),
     Planted(replication.waiters_failed_in_the_leaders_own_next_term, "processes", _one("LeadsOn"), 1),
     Planted(replication.parked_fetches_hear_of_records_alone, "quiet", _one("FollowersHearSoon"), 1),
-    Planted(control.own_earlier_id_refused, "power", _one("BrokerIdInUse"), 1),
+    Planted(control.own_earlier_id_refused, "power", _one("OwnIdIsWaitedFor"), 1),
     Planted(replication.resigned_leaders_acknowledge, "cut off", _one("AcknowledgedIsCommitted"), 2),
     Planted(control.anybody_may_join, "rejoins", LACKING | HISTORY, 2),
     Planted(control.old_registration_may_join, "rejoins", LACKING, 2),
