@@ -23,7 +23,9 @@ ROWS = 300
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    with ottla.testing.cluster(3, properties={"min.insync.replicas": "2"}) as made:
+    # Who was dead stays a follower.
+    properties = {"min.insync.replicas": "2", "auto.leader.rebalance.enable": "false"}
+    with ottla.testing.cluster(3, properties=properties) as made:
         made.create_topic(TOPIC, partitions=1, replication_factor=3, configs={"internal.segment.bytes": "1000"})
         yield made
         close_links()
