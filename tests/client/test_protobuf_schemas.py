@@ -92,12 +92,13 @@ async def test_a_registry_that_is_away(bootstrap: str, registry: RegistryServer,
         assert caught.value.retriable
         await producer.send_and_wait("messages-away", {"id": 1})
     unknown = registry.add("messages-away-value", LATER, "PROTOBUF")
-    async with Producer(bootstrap_servers=bootstrap) as plain:
-        await plain.send_and_wait("messages-away", of_id(unknown, b"\0", b"\x08\x02"))
     async with Consumer(settings, auto_offset_reset="earliest", value_deserializer="protobuf") as consumer:
         consumer.assign(await consumer.partitions_for("messages-away"))
         assert [one.value.id for one in await consumer.poll(timeout_ms=20_000)] == [1]
+        # Before there is a record that needs it: a poll that gives others has it fetched meanwhile.
         registry.faults = [(503, b"")] * TRIES
+        async with Producer(bootstrap_servers=bootstrap) as plain:
+            await plain.send_and_wait("messages-away", of_id(unknown, b"\0", b"\x08\x02"))
         with pytest.raises(SchemaUnavailable, match="503"):
             await consumer.poll(timeout_ms=20_000)
         assert [one.value.id for one in await consumer.poll(timeout_ms=20_000)] == [2]

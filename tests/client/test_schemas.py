@@ -122,13 +122,14 @@ async def test_a_registry_that_is_away(bootstrap: str, registry: RegistryServer,
         assert caught.value.retriable
         await producer.send_and_wait("schemas-away", {"id": 1})
     unknown = registry.add("schemas-away-value", json.dumps({**ORDER, "doc": "another"}))
-    async with Producer(bootstrap_servers=bootstrap) as plain:
-        await plain.send_and_wait("schemas-away", b"\0" + unknown.to_bytes(4, "big") + b"\x04")
-        await plain.send_and_wait("schemas-away", b"\0\0\0\0\x63\x04")
     async with Consumer(settings, auto_offset_reset="earliest", value_deserializer="avro") as consumer:
         consumer.assign(await consumer.partitions_for("schemas-away"))
         assert len(await consumer.poll(timeout_ms=20_000)) == 1
+        # Before there is a record that needs it: a poll that gives others has it fetched meanwhile.
         registry.faults = [(503, b"")] * TRIES
+        async with Producer(bootstrap_servers=bootstrap) as plain:
+            await plain.send_and_wait("schemas-away", b"\0" + unknown.to_bytes(4, "big") + b"\x04")
+            await plain.send_and_wait("schemas-away", b"\0\0\0\0\x63\x04")
         with pytest.raises(SchemaUnavailable, match="503"):
             await consumer.poll(timeout_ms=20_000)
         assert [record.value for record in await consumer.poll(timeout_ms=20_000)] == [{"id": 2}]

@@ -19,7 +19,7 @@ from ottla.pipeline.tables.reading import DELETED, SEQUENCE
 #: The columns of SCD 2, as Databricks calls them.
 START_AT: Final = "__START_AT"
 END_AT: Final = "__END_AT"
-#: What rows of a table with keys are told apart by while they are written: no column of a user's is called so.
+#: Columns that a table with keys has only while it is written. Users' columns cannot have these names.
 MARK: Final = "_ottla_mark"
 NUMBER: Final = "_ottla_number"
 

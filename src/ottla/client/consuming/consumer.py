@@ -38,6 +38,7 @@ from ottla.client.consuming.group.membership import GroupMetadata
 from ottla.client.consuming.offset_questions import OffsetQuestions
 from ottla.client.consuming.reading import RecordReading, error_to_raise
 from ottla.client.consuming.resets import Resets
+from ottla.client.consuming.schema_loading import SchemaLoading
 from ottla.client.errors import (
     BadArgument,
     ClientClosed,
@@ -91,8 +92,7 @@ class Consumer(OffsetQuestions):
         #: The polls that wait for something to come or to go wrong.
         self._waiting: set[asyncio.Future[None]] = set()
         self._polling = False
-        #: A thread's work on a schema that a record needs.
-        self._fetching: asyncio.Future[None] | None = None
+        self._schemas = SchemaLoading()
         #: Closing takes a while, in which a listener may close it again.
         self._closing = self._closed = False
 
@@ -362,46 +362,20 @@ class Consumer(OffsetQuestions):
                 if group is not None:
                     await group.attend()
                     self._check_open()  # a listener may have closed it
-                self._raise_what_was_not_fetched()
+                self._schemas.raise_failure()
                 try:
                     taken = take()
                 except SchemaNotLoaded as missing:
-                    if not await self._loaded(missing, deadline):
+                    if not await self._schemas.ended(missing, deadline):
                         return None
                     continue
                 self._wake()
                 if taken:
                     if self._reading.missing is not None:
-                        self._begin_to_load(self._reading.missing)  # the other partitions go on meanwhile
+                        self._schemas.begin(self._reading.missing)  # the other partitions go on meanwhile
                     return taken
                 if not await self._wait_for_news(deadline):
                     return None
-
-    async def _loaded(self, missing: SchemaNotLoaded, deadline: float | None) -> bool:
-        """Has a thread fetch a schema; False when the time is up first: the thread goes on, and the next poll looks."""
-        fetching = self._begin_to_load(missing)
-        try:
-            async with asyncio.timeout_at(deadline):
-                await asyncio.shield(fetching)
-        except TimeoutError:
-            return False
-        finally:
-            if fetching.done():
-                self._fetching = None
-        return True
-
-    def _begin_to_load(self, missing: SchemaNotLoaded) -> asyncio.Future[None]:
-        if self._fetching is None:
-            self._fetching = asyncio.get_running_loop().run_in_executor(None, missing.load)
-            self._fetching.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody asks
-        return self._fetching
-
-    def _raise_what_was_not_fetched(self) -> None:
-        """Why a schema that nobody has waited for cannot be had."""
-        fetching = self._fetching
-        if fetching is not None and fetching.done():
-            self._fetching = None
-            fetching.result()
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         """All records, for ever. `position` counts what was given out here, not what was polled for it."""

@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
-from ottla.client.errors import BadAnswer, ClientClosed, KafkaError, all_settled, error_of
+from ottla.client.errors import BadAnswer, ClientClosed, KafkaError, error_of
 from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.settling import asked_until_settled
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -79,14 +80,9 @@ async def ask_coordinators(
             missing = error
         errors.update({group: refused.get(group, missing) for group in groups if group not in results})
 
-    if open_:
-        try:
-            await cluster.retrying(attempt, timeout_ms)
-        except ClientClosed:
-            raise
-        except KafkaError as error:
-            return all_settled(wanted, results, errors, error)
-    return all_settled(wanted, results, errors)
+    if not wanted:
+        return results
+    return await asked_until_settled(cluster, attempt, timeout_ms, wanted, results, errors)
 
 
 def _retriable(error: KafkaError) -> KafkaError:

@@ -13,10 +13,10 @@ from ottla.client.errors import (
     NotLeaderOrFollower,
     UnknownBroker,
     UnknownTopicOrPartition,
-    all_settled,
     error_of,
 )
 from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.settling import asked_until_settled
 from ottla.model import ErrorCode, TopicPartition
 
 Result = TypeVar("Result")
@@ -73,13 +73,7 @@ async def ask_leaders(
         errors.update({tp: refused.get(tp, missing) for tp in group if tp not in results})
 
     with cluster.asking({tp.topic for tp in wanted}):
-        try:
-            await cluster.retrying(attempt, timeout_ms)
-        except ClientClosed:
-            raise
-        except KafkaError as error:
-            return all_settled(wanted, results, errors, error)
-    return all_settled(wanted, results, errors)
+        return await asked_until_settled(cluster, attempt, timeout_ms, wanted, results, errors)
 
 
 def _passes(error: KafkaError, *, may_be_new: bool) -> bool:
