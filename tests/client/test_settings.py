@@ -194,11 +194,25 @@ def test_addresses() -> None:
     assert parse_addresses("a:1, b:2,a:1") == (("a", 1), ("b", 2))
     assert parse_addresses(["[::1]:9092"]) == (("::1", 9092),)
     assert parse_addresses("[fe80::1%eth0]:1,ä.example.:2") == (("fe80::1%eth0", 1), ("ä.example.", 2))
+    assert parse_addresses("PLAINTEXT://a:1, ://[::1]:2,PLAIN_TEXT-2://a:1") == (("a", 1), ("::1", 2))
 
 
 @pytest.mark.parametrize(
     "text",
-    ["a", "a:", ":1", "a:0", "a:65536", f"a:{'9' * 5000}", f"{'a' * 64}:1", "a..b:1", "\udcff:1"],
+    [
+        "a",
+        "a:",
+        ":1",
+        "a:0",
+        "a:65536",
+        f"a:{'9' * 5000}",
+        f"{'a' * 64}:1",
+        "a..b:1",
+        "\udcff:1",
+        "a/b:1",
+        "a://",
+        "://:1",
+    ],
     ids=lambda text: repr(text[:20]),
 )
 def test_no_addresses(text: str) -> None:

@@ -9,6 +9,7 @@ setting's default.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Final, TypeVar
@@ -23,6 +24,7 @@ IDEMPOTENT_IN_FLIGHT_MAX: Final = 5
 #: Characters of a wrong value that a message repeats.
 _SHOWN_MAX: Final = 80
 _PORT_DIGITS_MAX: Final = 5
+_LISTENER: Final = re.compile(r"^[0-9A-Za-z._%-]*://")
 
 _NAMES: Final = frozenset(
     ("group_id", "group_instance_id", "transactional_id", "schema_registry_url", "basic_auth_user_info")
@@ -283,7 +285,8 @@ def _name(name: str, value: Any) -> str:
 
 
 def parse_addresses(value: Any) -> tuple[tuple[str, int], ...]:
-    """`a:9092,[::1]:9092`, or a list of such, as pairs; a missing port is an error, as in Kafka."""
+    """`a:9092,[::1]:9092`, or a list of such, as pairs. As in Kafka a missing port is an error, and a listener's name
+    in front (`PLAINTEXT://a:9092`, as a broker's own settings have it) means nothing."""
     if not isinstance(value, str) and not isinstance(value, Iterable):
         raise SettingsError(f"bootstrap.servers must be host:port, or a list of such, not {a_kind_of(value)}")
     pieces = value.split(",") if isinstance(value, str) else list(value)
@@ -292,7 +295,7 @@ def parse_addresses(value: Any) -> tuple[tuple[str, int], ...]:
         text = str(piece).strip()
         if not text:
             continue
-        host, colon, port = text.rpartition(":")
+        host, colon, port = _LISTENER.sub("", text).rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
         is_port = port.isdecimal() and len(port) <= _PORT_DIGITS_MAX and 0 < int(port) < 65_536
         if not colon or not _is_host(host) or not is_port:
@@ -307,6 +310,6 @@ def parse_addresses(value: Any) -> tuple[tuple[str, int], ...]:
 def _is_host(text: str) -> bool:
     """Whether it can be looked up: the resolver takes names as IDNA writes them, in which a label has 63 characters."""
     try:
-        return bool(text.encode("idna"))
+        return "/" not in text and bool(text.encode("idna"))
     except UnicodeError:
         return False

@@ -417,3 +417,23 @@ async def test_a_name_that_no_resolver_can_be_asked_for() -> None:
     """As a broker may advertise it."""
     with pytest.raises(ConnectFailed, match=r"a{64}:9092: the host's name is none that can be looked up"):
         await connect_to(real_world(), "a" * 64, 9092, client_id="test", setup_timeout_ms=60_000)
+
+
+async def test_who_gives_up_wakes_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was woken by an answer, and was about to send when the broker's pause would be over."""
+    monkeypatch.setattr(connections, "IN_FLIGHT_MAX", 1)
+
+    async def script(peer: Peer) -> None:
+        await peer.negotiate()
+        await peer.answer(await peer.request(), MetadataResponse(throttle_time_ms=300))
+        await peer.answer(await peer.request(), brokers(7))
+
+    async with ScriptedServer(script) as server:
+        connection = await connect(server)
+        first, second, third = (asyncio.create_task(ask_metadata(connection)) for _ in range(3))
+        await first
+        await asyncio.sleep(0.05)
+        second.cancel()
+        answer = await asyncio.wait_for(third, 20)
+        assert [broker.node_id for broker in answer.brokers] == [7]
+        await connection.close()

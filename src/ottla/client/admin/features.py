@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ottla.client.admin.at_controller import at_controller, refuse_elsewhere
 from ottla.client.admin.results import FeatureChange, FeatureLevels
-from ottla.client.admin.topics import at_controller, refuse_elsewhere
 from ottla.client.errors import error_of
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.connection import SOFTWARE_NAME

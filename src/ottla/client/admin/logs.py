@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ottla.client.admin.at_controller import longer
 from ottla.client.admin.results import LogDirDescription, ProducerDescription, ReplicaSize
-from ottla.client.admin.topics import longer
 from ottla.client.errors import KafkaError, error_of, settled
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.leaders import ask_leaders, by_topic

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ottla.client.admin.at_controller import at_controller, refuse_elsewhere
 from ottla.client.admin.results import ElectionKind, Reassignment
-from ottla.client.admin.topics import at_controller, refuse_elsewhere
 from ottla.client.errors import KafkaError, error_of, settled
 from ottla.client.wire.cluster import Cluster
 from ottla.model import ErrorCode, TopicPartition

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Final
 
+from ottla.client.admin.at_controller import longer, told_of_topics
 from ottla.client.admin.results import (
     ClusterDescription,
     CreatedTopic,
@@ -22,15 +23,22 @@ from ottla.protocol.generated.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
 )
 from ottla.protocol.generated.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
+    CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from ottla.protocol.generated.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from ottla.protocol.generated.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.protocol.generated.metadata import (
     MetadataRequest,
@@ -39,12 +47,8 @@ from ottla.protocol.generated.metadata import (
     MetadataResponsePartition,
 )
 
-Result = TypeVar("Result")
-
 #: DeleteTopics names topics in a list of its own before this version.
 _DELETE_BY_STATE: Final = 6
-#: What a broker says that is no controller (any more).
-_ELSEWHERE: Final = frozenset({ErrorCode.NOT_CONTROLLER})
 
 
 async def describe_cluster(cluster: Cluster) -> ClusterDescription:
@@ -99,6 +103,9 @@ async def describe(cluster: Cluster, names: Sequence[str] | None) -> dict[str, T
             internal=topic.is_internal,
             partitions=tuple(_partition(topic.name, one) for one in partitions),
         )
+    for name in names or ():
+        if name not in found and name not in errors:
+            errors[name] = error_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, about=name)
     return settled(found, errors)
 
 
@@ -115,49 +122,29 @@ def _partition(topic: str, answered: MetadataResponsePartition) -> PartitionDesc
     )
 
 
-async def at_controller(cluster: Cluster, attempt: Callable[[int], Awaitable[Result]]) -> Result:
-    """Asks the controller; another one where it has moved meanwhile."""
-
-    async def once() -> Result:
-        return await attempt(await cluster.controller_id())
-
-    return await cluster.retrying(once)
-
-
-def refuse_elsewhere(codes: Sequence[int]) -> None:
-    """Raises NOT_CONTROLLER if that is what the answer says, so that the question is put again."""
-    for code in codes:
-        if code in _ELSEWHERE:
-            raise error_of(code)
-
-
 async def create(
     cluster: Cluster, topics: Sequence[NewTopic], timeout_ms: int, *, validate_only: bool
 ) -> dict[str, CreatedTopic]:
-    request = CreateTopicsRequest(
-        topics=[_creatable(topic) for topic in topics], timeout_ms=timeout_ms, validate_only=validate_only
-    )
+    wanted = {topic.name: topic for topic in topics}
 
-    async def attempt(controller: int) -> CreateTopicsResponse:
+    async def ask(controller: int, names: Sequence[str]) -> Sequence[CreatableTopicResult]:
+        request = CreateTopicsRequest(
+            topics=[_creatable(wanted[name]) for name in names], timeout_ms=timeout_ms, validate_only=validate_only
+        )
         answer = await cluster.ask(controller, request, CreateTopicsResponse, timeout_ms=longer(cluster, timeout_ms))
-        refuse_elsewhere([one.error_code for one in answer.topics])
-        return answer
+        return answer.topics
 
-    answer = await at_controller(cluster, attempt)
-    results: dict[str, CreatedTopic] = {}
-    errors: dict[str, KafkaError] = {}
-    for one in answer.topics:
-        if one.error_code:
-            errors[one.name] = error_of(one.error_code, one.error_message, about=one.name)
-        else:
-            results[one.name] = CreatedTopic(
-                name=one.name,
-                topic_id=bytes(one.topic_id),
-                partitions=one.num_partitions,
-                replication_factor=one.replication_factor,
-                configs={config.name: config.value for config in one.configs or ()},
-            )
-    return settled(results, errors)
+    return await told_of_topics(cluster, list(wanted), ask, _created)
+
+
+def _created(told: CreatableTopicResult) -> CreatedTopic:
+    return CreatedTopic(
+        name=told.name,
+        topic_id=bytes(told.topic_id),
+        partitions=told.num_partitions,
+        replication_factor=told.replication_factor,
+        configs={config.name: config.value for config in told.configs or ()},
+    )
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
@@ -174,27 +161,20 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 
 
 async def delete(cluster: Cluster, names: Sequence[str], timeout_ms: int) -> None:
-    async def attempt(controller: int) -> DeleteTopicsResponse:
+    async def ask(controller: int, left: Sequence[str]) -> Sequence[DeletableTopicResult]:
         connection = await cluster.control(controller)
         version = connection.version(ApiKey.DELETE_TOPICS)
         request = DeleteTopicsRequest(timeout_ms=timeout_ms)
         if version >= _DELETE_BY_STATE:
-            request.topics = [DeleteTopicState(name=name) for name in names]
+            request.topics = [DeleteTopicState(name=name) for name in left]
         else:
-            request.topic_names = list(names)
+            request.topic_names = list(left)
         answer = await connection.ask(
             request, DeleteTopicsResponse, timeout_ms=longer(cluster, timeout_ms), at_most=version
         )
-        refuse_elsewhere([one.error_code for one in answer.responses])
-        return answer
+        return answer.responses
 
-    answer = await at_controller(cluster, attempt)
-    errors = {
-        one.name or "?": error_of(one.error_code, one.error_message, about=one.name or "?")
-        for one in answer.responses
-        if one.error_code
-    }
-    settled({one.name or "?": None for one in answer.responses if not one.error_code}, errors)
+    await told_of_topics(cluster, names, ask, _nothing)
     cluster.forget(names)
 
 
@@ -211,28 +191,17 @@ async def create_partitions(
         placed = None if rows is None else [CreatePartitionsAssignment(broker_ids=list(row)) for row in rows]
         return CreatePartitionsTopic(name=name, count=count, assignments=placed)
 
-    request = CreatePartitionsRequest(
-        topics=[wanted(name, count) for name, count in counts.items()],
-        timeout_ms=timeout_ms,
-        validate_only=validate_only,
-    )
-
-    async def attempt(controller: int) -> CreatePartitionsResponse:
+    async def ask(controller: int, left: Sequence[str]) -> Sequence[CreatePartitionsTopicResult]:
+        request = CreatePartitionsRequest(
+            topics=[wanted(name, counts[name]) for name in left], timeout_ms=timeout_ms, validate_only=validate_only
+        )
         answer = await cluster.ask(
             controller, request, CreatePartitionsResponse, timeout_ms=longer(cluster, timeout_ms)
         )
-        refuse_elsewhere([one.error_code for one in answer.results])
-        return answer
+        return answer.results
 
-    answer = await at_controller(cluster, attempt)
-    errors = {
-        one.name: error_of(one.error_code, one.error_message, about=one.name)
-        for one in answer.results
-        if one.error_code
-    }
-    settled({one.name: None for one in answer.results if not one.error_code}, errors)
+    await told_of_topics(cluster, list(counts), ask, _nothing)
 
 
-def longer(cluster: Cluster, timeout_ms: int) -> int:
-    """The broker may use all of the operation's time: only then is its answer late."""
-    return max(cluster.settings.request_timeout_ms, timeout_ms + 5_000)
+def _nothing(_: object) -> None:
+    """It is done, and there is nothing to say of it."""

@@ -192,8 +192,14 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     async def room(self, timeout_ms: int) -> None:
         """Waits until a request would go out at once."""
-        while not self.sendable:
-            await self._wait_for_room(timeout_ms)
+        try:
+            while not self.sendable:
+                await self._wait_for_room(timeout_ms)
+        except BaseException:
+            # It may have been woken, and goes without sending: no answer of its own wakes who waits behind it.
+            if len(self._pending) < IN_FLIGHT_MAX:
+                self._wake_room()
+            raise
 
     async def close(self) -> None:
         """Ends the connection when what was written has gone out, or after a while if the peer does not take it."""
