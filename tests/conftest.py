@@ -119,7 +119,7 @@ def pytest_runtest_makereport(
     try:
         report = yield
     except SystemError:
-        # Python 3.11 itself, where two threads read sources at once (a traceback's, that is): "AST constructor recursion
+        # Python 3.11 itself, where two threads read sources at once (as for a traceback): "AST constructor recursion
         # depth mismatch". Unsaid, it would end the whole run, and nobody would learn what had failed.
         report = pytest.TestReport.from_item_and_call(item, call)
     if report.failed:

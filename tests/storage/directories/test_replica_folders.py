@@ -16,7 +16,7 @@ from ottla.model import TopicPartition
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.steps import DiskSteps, at_once, done_at_once
 from ottla.storage.directories.directories import LogDirectories
-from ottla.storage.directories.errors import DirectoryOffline, PartitionOffline
+from ottla.storage.directories.errors import DirectoryOffline, InconsistentTopicId, PartitionOffline
 from ottla.storage.directories.folder_batches import FOLDERS_A_BATCH
 from ottla.storage.directories.placing import NewReplica
 from ottla.storage.errors import StorageFault
@@ -103,6 +103,57 @@ def test_a_folder_that_is_there_is_looked_through(world):
     assert create(directories, 1) == {}
     append(directories.get(TP), 1)
     assert values(directories.get(TP)) == expected(0, 1)
+
+
+def put_back(world: World, directories: LogDirectories, *, damage: int = 0) -> str:
+    """A partition with five records is deleted, and somebody puts its folder back from a copy of the files. Returns the
+    folder, of which so many bytes are missing at the end of the records."""
+    create(directories, 1)
+    append(directories.get(TP), 5)
+    flush(directories.get(TP))
+    folder = directories.get(TP).directory
+    files = {name: world.disk.read_file(f"{folder}/{name}") for name in world.disk.names(folder)}
+    for removal in directories.delete(TP):
+        removal.run()
+    world.disk.make_directory(folder)
+    for name, data in files.items():
+        file = world.disk.open(f"{folder}/{name}", create=True)
+        file.append([data[: len(data) - damage] if name.endswith(".log") else data])
+        file.close()
+    return folder
+
+
+def test_a_folder_that_somebody_put_back_is_read_like_one_after_a_crash(world):
+    directories = world.open()
+    put_back(world, directories, damage=3)
+    assert create(directories, 1) == {}
+    log = directories.get(TP)
+    assert values(log) == expected(0, 4)
+    append(log, 1)
+    assert values(log) == expected(0, 5)
+
+
+def test_a_folder_of_another_topic_that_somebody_put_there_is_refused_alone(world):
+    directories = world.open()
+    folder = put_back(world, directories)
+    before = {name: world.disk.read_file(f"{folder}/{name}") for name in world.disk.names(folder)}
+    others = [replica._replace(topic_id=bytes(range(1, 17))) for replica in replicas(4)]
+    refused = done_at_once(directories.create_many(others, now_ms=NOW))
+    assert {tp: type(reason) for tp, reason in refused.items()} == {TP: InconsistentTopicId}
+    assert sorted(tp.partition for tp in directories.logs) == [1, 2, 3]
+    assert {name: world.disk.read_file(f"{folder}/{name}") for name in world.disk.names(folder)} == before
+    assert directories.online_paths == [A, B]
+
+
+@pytest.mark.parametrize("fault", ["open", "sync_directory"])
+def test_a_folder_that_somebody_put_back_stays_when_it_cannot_be_used(world, fault):
+    directories = world.open()
+    folder = put_back(world, directories)
+    home = folder.rpartition("/")[0]
+    world.disk.fail(fault, home if fault == "sync_directory" else f"{folder}/*.log", errno.ENOSPC, times=1)
+    assert list(create(directories, 1)) == [TP]
+    assert create(directories, 1) == {}
+    assert values(directories.get(TP)) == expected(0, 5)
 
 
 def test_a_directory_is_synced_once_for_a_batch_of_deleted_partitions(world):

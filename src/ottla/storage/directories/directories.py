@@ -195,7 +195,7 @@ class LogDirectories(ReplicaFolders):
         """Raises PartitionOffline where a directory has failed while the copy was made; the next start removes it."""
         assert copy.made is not None
         if not copy.target.is_online or self._logs.get(source.tp) is not source:
-            copy.target.abandon(copy.made[0])
+            copy.target.abandon(copy.made.log)
             raise PartitionOffline(f"the move of {source.tp} to {copy.target.path} was overtaken by a fault")
 
     def dropping_copy(self, partition: TopicPartition) -> DiskSteps[FolderRemoval | None]:

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from ottla.model import TopicPartition
 from ottla.storage.directories.directory import LogDirectory
-from ottla.storage.directories.events import LogWarnings, OnEvent
-from ottla.storage.directories.placing import NewReplica, make_log
+from ottla.storage.directories.errors import DirectoryError, InconsistentTopicId
+from ottla.storage.directories.events import OnEvent
+from ottla.storage.directories.placing import MadeLog, NewReplica, make_log
 from ottla.storage.errors import passes
-from ottla.storage.log.log import Log
 
 #: Folders in one batch: some hundred milliseconds of a worker, so that a sync more or less does not count, and what
 #: waits for the workers does not wait long.
@@ -25,15 +26,16 @@ FOLDERS_A_BATCH: Final = 500
 class FolderCreation:
     """Folders of new replicas. Their names are certain, or none of them is to be used."""
 
-    __slots__ = ("_now_ms", "_on_event", "_prepare", "directory", "is_certain", "made", "replicas")
+    __slots__ = ("_now_ms", "_on_event", "_prepare", "directory", "is_certain", "made", "refused", "replicas")
 
     def __init__(
         self, directory: LogDirectory, replicas: Sequence[NewReplica], *, now_ms: int, on_event: OnEvent
     ) -> None:
         self.directory = directory
         self.replicas = replicas
-        #: The logs of the first replicas; of all of them where nothing failed.
-        self.made: list[tuple[Log, LogWarnings]] = []
+        #: The logs of the first replicas; of all of them where nothing failed, but for the refused.
+        self.made: list[MadeLog] = []
+        self.refused: dict[TopicPartition, DirectoryError] = {}
         #: Whether a crash from now on leaves what was made.
         self.is_certain = False
         self._now_ms = now_ms
@@ -47,7 +49,12 @@ class FolderCreation:
         try:
             for replica in self.replicas:
                 folder = directory.folder(replica.partition)
-                self.made.append(make_log(directory, folder, replica, now_ms=self._now_ms, on_event=self._on_event))
+                try:
+                    made = make_log(directory, folder, replica, now_ms=self._now_ms, on_event=self._on_event)
+                except InconsistentTopicId as reason:
+                    self.refused[replica.partition] = reason
+                else:
+                    self.made.append(made)
         finally:
             if self.made:
                 directory.disk.sync_directory(directory.path)
@@ -55,9 +62,10 @@ class FolderCreation:
 
     def take_back(self) -> None:
         """Removes what was made and is not to be used, as far as that goes: a start would find it."""
-        for log, _ in self.made:
-            with suppress(OSError):
-                self.directory.disk.remove_tree(log.directory)
+        for made in self.made:
+            if made.is_folder_new:
+                with suppress(OSError):
+                    self.directory.disk.remove_tree(made.log.directory)
 
 
 class FolderRenaming:

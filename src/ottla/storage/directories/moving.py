@@ -25,7 +25,7 @@ from ottla.steps import DiskSteps, done_at_once
 from ottla.storage.directories.directory import LogDirectory
 from ottla.storage.directories.errors import MoveRefused
 from ottla.storage.directories.events import LogWarnings, OnEvent
-from ottla.storage.directories.placing import NewReplica, make_log
+from ottla.storage.directories.placing import MadeLog, NewReplica, make_log
 from ottla.storage.formats import move_marker
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import FolderKind, format_folder
@@ -184,7 +184,7 @@ class CopyCreation:
         self.name = name
         self.replica = replica
         self.now_ms = now_ms
-        self.made: tuple[Log, LogWarnings] | None = None
+        self.made: MadeLog | None = None
         self._on_event = on_event
         self._prepare = target.checkpoints.prepare_forgetting([replica.partition])
 
@@ -200,7 +200,7 @@ class CopyCreation:
     def begin(self, source: Log) -> FutureLog:
         """Puts it into its directory's table, on the loop."""
         assert self.made is not None
-        log, warnings = self.made
+        log, warnings, _ = self.made
         warnings.report()
         self.target.futures[self.replica.partition] = (self.name, log)
         return FutureLog(self.replica.partition, source, self.target, self.name, log, cleaned_to=source.cleaned_to)

@@ -16,9 +16,10 @@ from ottla.config.log import LogConfig
 from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.ports.disk import Disk
 from ottla.storage.directories.directory import LogDirectory
-from ottla.storage.directories.errors import DirectoryOffline, NoUsableDirectory
+from ottla.storage.directories.errors import DirectoryOffline, InconsistentTopicId, NoUsableDirectory
 from ottla.storage.directories.events import LogWarnings, OnEvent
 from ottla.storage.formats import partition_metadata
+from ottla.storage.formats.errors import FormatError
 from ottla.storage.log.log import Log
 from ottla.storage.log.opening.open_log import begin_log, open_log
 
@@ -28,6 +29,13 @@ class NewReplica(NamedTuple):
     #: All zeros where the topic has no id (one that an old controller made).
     topic_id: bytes
     config: LogConfig
+
+
+class MadeLog(NamedTuple):
+    log: Log
+    warnings: LogWarnings
+    #: Whether its folder was made for it. One that was there has what somebody put into it.
+    is_folder_new: bool
 
 
 def check_paths(paths: Iterable[str]) -> list[str]:
@@ -68,8 +76,11 @@ def refuse_while_offline(directories: Sequence[LogDirectory], partition: TopicPa
 
 def make_log(
     directory: LogDirectory, folder: str, replica: NewReplica, *, now_ms: int, on_event: OnEvent, synced: bool = False
-) -> tuple[Log, LogWarnings]:
+) -> MadeLog:
     """A folder with an empty log, and what it warns about. Its name is durable once the caller synced the directory.
+
+    A folder may be there that nobody of this life made, as of a backup. It is taken as it is, if it is this topic's:
+    raises InconsistentTopicId for another one's.
 
     It blocks, so workers call it; before that the directory's checkpoints have forgotten the partition.
 
@@ -79,12 +90,14 @@ def make_log(
     disk = directory.disk
     metadata = os.path.join(folder, partition_metadata.FILE_NAME)
     is_new = disk.make_directory(folder)
+    if not is_new:
+        _refuse_another_topics(disk, metadata, replica)
     try:
         if replica.topic_id != ZERO_TOPIC_ID:
             write = partition_metadata.write if synced else partition_metadata.write_unsynced
             write(disk, metadata, replica.topic_id)
         warnings = LogWarnings(directory.path, replica.partition, on_event)
-        opens = begin_log if is_new else partial(open_log, clean=True)
+        opens = begin_log if is_new else partial(open_log, clean=False)
         log = opens(
             disk,
             folder,
@@ -95,14 +108,27 @@ def make_log(
             files=directory.open_files,
         )
     except BaseException:
-        # Half a replica would be found at the next start.
-        with suppress(OSError):
-            disk.remove_tree(folder)
+        if is_new:
+            # Half a replica would be found at the next start.
+            with suppress(OSError):
+                disk.remove_tree(folder)
         raise
     log.belongs_to(TopicId(replica.topic_id))
     if replica.topic_id != ZERO_TOPIC_ID and not synced:
         log.durability.note_unsynced(metadata)
-    return log, warnings
+    return MadeLog(log, warnings, is_new)
+
+
+def _refuse_another_topics(disk: Disk, metadata: str, replica: NewReplica) -> None:
+    try:
+        found = partition_metadata.read(disk, metadata)
+    except (FileNotFoundError, FormatError):
+        return  # a creation that was cut short; an older Kafka's has none
+    if ZERO_TOPIC_ID not in {found, replica.topic_id} and found != replica.topic_id:
+        raise InconsistentTopicId(
+            f"there is a folder of {replica.partition} that belongs to another topic of that name: move it away, or "
+            "delete it"
+        )
 
 
 def adopt_topic_id(disk: Disk, folder: str, topic_id: bytes) -> None:

@@ -162,7 +162,8 @@ class ReplicaFolders(DirectoryTable):
         is_there = batch.is_certain and directory.is_online
         if not is_there and directory.is_online:
             yield batch.take_back
-        for log, warnings in batch.made:
+        refused.update(batch.refused)
+        for log, warnings, _ in batch.made:
             if not is_there or not directory.is_online:
                 directory.abandon(log)
                 continue
@@ -170,7 +171,7 @@ class ReplicaFolders(DirectoryTable):
             self._install(directory, log.tp, log)
             yield None
         for replica in replicas:
-            if replica.partition not in self._logs:
+            if replica.partition not in self._logs and replica.partition not in batch.refused:
                 refused[replica.partition] = reason or DirectoryOffline(
                     f"the log directory {directory.path} has failed: {directory.failure}"
                 )
