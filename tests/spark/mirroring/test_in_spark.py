@@ -43,10 +43,10 @@ def clusters() -> Iterator[Clusters]:
         yield Clusters(source.bootstrap, target.bootstrap)
 
 
-def copy_all(spark: Any, clusters: Clusters, folder: Path) -> list[Any]:
+def copy_all(spark: Any, clusters: Clusters, folder: Path, topics: str = "clicks, orders") -> list[Any]:
     """The rows of a run to the end."""
     rows: list[Any] = []
-    more = {"topics": "clicks, orders", "groups": "readers", "sync.group.offsets.enabled": "true"}
+    more = {"topics": topics, "groups": "readers", "sync.group.offsets.enabled": "true"}
     frame = ottla.spark.mirror(spark, clusters.properties(**more), tasks=2)
     writing = frame.writeStream.foreachBatch(lambda batch, _: rows.extend(batch.collect()))
     query = writing.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
@@ -189,3 +189,13 @@ def test_what_is_wrong_is_said_before_a_query_starts(spark: Any, clusters: Clust
         ottla.spark.mirror(spark, tmp_path / "mm2.properties")
     with pytest.raises(ottla.spark.OptionError, match="tasks must be from 1"):
         ottla.spark.mirror(spark, clusters.properties(), tasks=0)
+
+
+def test_a_topic_that_the_target_does_not_take_has_rows_that_say_so(
+    spark: Any, clusters: Clusters, tmp_path: Path
+) -> None:
+    asyncio.run(create(clusters.source, "two.words"))
+    asyncio.run(create(clusters.target, "A.two_words"))
+    (row,) = copy_all(spark, clusters, tmp_path, "two.words")
+    assert (row.topic, row.partition, row.copied, row.end, row.records, row.bytes) == ("two.words", 0, None, None, 0, 0)
+    assert "collides with existing topic" in row.stopped

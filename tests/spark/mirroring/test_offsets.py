@@ -97,6 +97,41 @@ def test_each_run_looks_at_every_partition_once(clusters: Clusters) -> None:
     assert [[row[4] for row in rows] for rows in batches] == [[0, 1]]
 
 
+def test_what_the_target_does_not_take_is_said_in_each_run_until_it_does(clusters: Clusters) -> None:
+    """A topic is there under another name that differs in dots alone, and another one has fewer partitions."""
+
+    async def prepared() -> None:
+        for name, count in (("taken", 1), ("two.words", 2)):
+            await create(clusters.source, name, count)
+            await produce(clusters.source, name, [b"x"] * 3)
+        await create(clusters.target, "A.two_words")
+
+    async def mended() -> None:
+        async with Admin(bootstrap_servers=clusters.target) as admin:
+            await admin.delete_topics(["A.two_words"])
+
+    asyncio.run(prepared())
+    first, (rows,) = run(clusters, "taken, two.words", {})
+    assert [row[:5] for row in rows if row[6] is None] == [("taken", 0, 3, 3, 3)]
+    stopped = [row for row in rows if row[6] is not None]
+    assert [row[:6] for row in stopped] == [("two.words", number, None, None, 0, 0) for number in range(2)]
+    assert all(f"two.words-{row[1]}: the target does not take it, as A.two.words: " in row[6] for row in stopped)
+
+    second, (rows,) = run(clusters, "taken, two.words", first)
+    assert [row[6] for row in rows if row[0] == "two.words"] == [row[6] for row in stopped]
+
+    asyncio.run(mended())
+    third, batches = run(clusters, "taken, two.words", second)
+    (copied,) = [row for rows in batches for row in rows if row[:2] == ("two.words", 0)]
+    assert (copied[2:5], copied[6]) == ((3, 3, 3), None)
+    end, (replayed, rows) = run(clusters, "taken, two.words", {}, replayed=first)
+    assert [row[6] for row in replayed if row[0] == "two.words"] == [
+        f"two.words-{number}: the target did not take it" for number in range(2)
+    ]
+    assert [(row[:5], row[6]) for row in rows] == [(("two.words", n, 3 - 3 * n, 3 - 3 * n, 0), None) for n in range(2)]
+    assert end["two.words"] == third["two.words"]
+
+
 def test_offsets_are_the_same_text_in_whatever_order_brokers_answer(clusters: Clusters) -> None:
     ends = {TopicPartition("b", 0): 1, TopicPartition("a", 1): 2, TopicPartition("a", 0): 3}
 

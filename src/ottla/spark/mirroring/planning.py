@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.client.errors import KafkaError, UnknownTopicOrPartition
 from ottla.client.sync.loop_thread import LoopThread
@@ -19,6 +19,9 @@ from ottla.mirror.groups import GroupFollower
 from ottla.mirror.pairs import OffsetPairs
 from ottla.mirror.properties import FlowSettings
 from ottla.model import TopicPartition
+
+#: In the place of the end of a partition that the target does not take.
+REFUSED: Final = -1
 
 
 class RecordedCopy(NamedTuple):
@@ -42,8 +45,13 @@ class FlowPlanner:
         self._copies: dict[TopicPartition, RecordedCopy] = {}
 
     def ends(self) -> dict[TopicPartition, int]:
-        """How far each partition of the source goes; the target has them all then. Raises KafkaError."""
+        """How far each partition of the source goes; the target has them then, but the REFUSED. Raises KafkaError."""
         return self._thread.run(self._ends)
+
+    def refusal(self, tp: TopicPartition) -> str:
+        """Why it is REFUSED."""
+        known = {} if self._clients is None else self._clients.follower.refused
+        return known.get(tp, f"{tp}: the target did not take it")
 
     def close(self) -> None:
         if self._clients is not None:
@@ -67,10 +75,11 @@ class FlowPlanner:
             self._topics = await clients.follower.refresh()
         await self._follow(clients)
         try:
-            return await self._listed(clients)
+            found = await self._listed(clients)
         except UnknownTopicOrPartition:  # one was deleted
             self._topics = await clients.follower.refresh()
-            return await self._listed(clients)
+            found = await self._listed(clients)
+        return {**found, **dict.fromkeys(clients.follower.refused, REFUSED)}
 
     async def _follow(self, clients: FlowClients) -> None:
         settings = self._settings

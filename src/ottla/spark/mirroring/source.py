@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,11 +16,12 @@ from ottla.mirror.clients import FlowClients
 from ottla.mirror.properties import FlowSettings, PropertyFault, parse_mirrors
 from ottla.mirror.ranges import CopiedRange, copy_ranges
 from ottla.model import TopicPartition
-from ottla.spark.mirroring.planning import FlowPlanner
+from ottla.spark.mirroring.planning import REFUSED, FlowPlanner
 from ottla.spark.options import OptionError
 
 FORMAT: Final = "ottla-mirror"
 #: A row for each partition that was looked after. `copied`: below it the source is copied, and the copy ends at `end`.
+#: Both are null where the target has no such partition, and does not take it.
 SCHEMA: Final = "topic STRING, partition INT, copied BIGINT, end BIGINT, records BIGINT, bytes BIGINT, stopped STRING"
 #: Of partitions, by topic and number, as text: JSON's names are texts. And `LOOKS`, which no topic is called.
 Ends = dict[str, dict[str, int]]
@@ -43,9 +44,10 @@ def chosen_flow(properties: Mapping[str, str], name: str | None) -> FlowSettings
 
 @dataclass(frozen=True)
 class TaskRanges(InputPartition):  # type: ignore[misc]  # pyspark's annotations are not read
-    """What a task copies: partitions, each as far as an offset."""
+    """What a task copies: partitions, each as far as an offset. Of those that cannot be it says why."""
 
     ends: tuple[tuple[TopicPartition, int], ...]
+    refused: tuple[tuple[TopicPartition, str], ...] = ()
 
 
 class MirrorDataSource(DataSource):  # type: ignore[misc]  # as above
@@ -103,13 +105,16 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._until = self._ends()
 
     def _ends(self) -> Ends:
-        if self._planner is None:
-            self._planner = FlowPlanner(self._settings)
         found: Ends = {}
         # Spark compares offsets as texts, and brokers answer in any order.
-        for tp, end in sorted(self._planner.ends().items()):
+        for tp, end in sorted(self._opened().ends().items()):
             found.setdefault(tp.topic, {})[str(tp.partition)] = end
         return found
+
+    def _opened(self) -> FlowPlanner:
+        if self._planner is None:
+            self._planner = FlowPlanner(self._settings)
+        return self._planner
 
     def partitions(self, start: Ends, end: Ends) -> list[InputPartition]:
         """Also those that are new and empty: where they begin is decided before there is a record."""
@@ -120,7 +125,13 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             if all_of_them or start.get(tp.topic, {}).get(str(tp.partition)) != offset
         ]
         self._given |= {tp for tp, _ in moved}
-        return [TaskRanges(tuple(moved[first :: self._tasks])) for first in range(min(self._tasks, len(moved)))]
+        return [self._piece(moved[first :: self._tasks]) for first in range(min(self._tasks, len(moved)))]
+
+    def _piece(self, some: Sequence[tuple[TopicPartition, int]]) -> TaskRanges:
+        return TaskRanges(
+            tuple((tp, offset) for tp, offset in some if offset != REFUSED),
+            tuple((tp, self._opened().refusal(tp)) for tp, offset in some if offset == REFUSED),
+        )
 
     def stop(self) -> None:
         if self._planner is not None:
@@ -130,6 +141,10 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def read(self, partition: InputPartition | None) -> Iterator[tuple[Any, ...]]:
         if not isinstance(partition, TaskRanges):  # Spark makes a task of nothing where there is no piece
+            return
+        for tp, why in partition.refused:
+            yield *tp, None, None, 0, 0, why
+        if not partition.ends:
             return
         for one in asyncio.run(_copied(self._settings, dict(partition.ends))):
             yield *one.partition, one.copied, one.end, one.records, one.bytes, one.stopped
