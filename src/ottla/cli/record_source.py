@@ -35,22 +35,25 @@ async def of_lines(parse: Parse, delimiter: bytes) -> Records:
 
 
 async def of_format(format_: InputFormat) -> Records:
-    data, looked_at = b"", 0
+    held: list[bytes] = []
+    size = looked_at = 0
     async for piece in chunks():
-        data += piece
+        held.append(piece)
+        size += len(piece)
         # A full piece has others behind it, most likely.
-        if len(piece) == PIECE_BYTES and len(data) > _LARGE_BYTES and len(data) < looked_at * 5 // 4:
+        if len(piece) == PIECE_BYTES and _LARGE_BYTES < size < looked_at * 5 // 4:
             continue
+        data = b"".join(held)
         records, position, fault = _taken(format_, data, is_last=False)
         if records:
             yield records, position
         if fault is not None:
             raise fault
-        data = data[position:]
-        looked_at = len(data)
-        if len(data) > LINE_BYTES_MAX:
+        held = [data[position:]]
+        size = looked_at = len(held[0])
+        if size > LINE_BYTES_MAX:
             raise LineFault(f"it has more than {LINE_BYTES_MAX} bytes; perhaps the format's end never comes")
-    records, position, fault = _taken(format_, data, is_last=True)
+    records, position, fault = _taken(format_, b"".join(held), is_last=True)
     yield records, position
     if fault is not None:
         raise fault

@@ -44,15 +44,19 @@ def check_ends_with_holder(option: str) -> None:
 
 async def pieces(delimiter: bytes) -> AsyncIterator[list[bytes]]:
     """All lines, in lists of those that came together, without what ends them."""
-    rest = b""
+    held, looked_at = bytearray(), 0
     async for data in _read():
-        *lines, rest = (rest + data).split(delimiter)
-        if lines:
+        held += data
+        # Of a line of many pieces its beginning is not looked at again with each of them.
+        if held.find(delimiter, max(0, looked_at - len(delimiter) + 1)) >= 0:
+            *lines, rest = bytes(held).split(delimiter)
             yield lines
-        if len(rest) > LINE_BYTES_MAX:
+            held = bytearray(rest)
+        looked_at = len(held)
+        if looked_at > LINE_BYTES_MAX:
             raise CommandFault(f"a line has more than {LINE_BYTES_MAX} bytes; --delimiter says what ends one")
-    if rest:
-        yield [rest]
+    if held:
+        yield [bytes(held)]
 
 
 async def chunks() -> AsyncIterator[bytes]:
