@@ -259,6 +259,16 @@ def test_an_address_that_nobody_knows(tmp_path: Path, host: str) -> None:
     assert said.startswith(f"ottla: cannot listen on {host}:0: ")
 
 
+def test_a_tree_at_an_address_that_no_resolver_can_be_asked_for(tmp_path: Path) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text(
+        f"log.dirs={tmp_path}/data\nlisteners=PLAINTEXT://127.0.0.1:0\n"
+        "zookeeper.connect=127.0.0..1:2181\nzookeeper.connection.timeout.ms=300\n"
+    )
+    said = refused("broker", "--config", str(config))
+    assert "none of 127.0.0..1:2181 could be connected to within 300 ms (Name or service not known)" in said
+
+
 def test_with_json_logs_a_failed_start_is_one_event(tmp_path: Path) -> None:
     with broker_in_process() as other:
         words = ("up", "--port", str(other.port), "--data", str(tmp_path), "--json-logs")

@@ -47,8 +47,6 @@ async def connect(
             failed = ConnectFailed(f"{peer}: {cause_of(error)}")
             failed.refused = _numbers(error) == [errno.ECONNREFUSED]
             raise failed from error
-        if isinstance(error, UnicodeError):  # of a broker that advertises what no resolver can be asked for
-            raise ConnectFailed(f"{peer}: the host's name is none that can be looked up") from error
         raise
     return made[-1]
 

@@ -105,13 +105,15 @@ class EnsembleServers:
         self.last_fault = _reason(error)
         if server not in self._refused:
             self._refused.add(server)
-            _log.warning("a ZooKeeper server cannot be connected to", server=str(server), why=str(error) or repr(error))
+            _log.warning("a ZooKeeper server cannot be connected to", server=str(server), why=self.last_fault)
 
 
 def _reason(error: Exception) -> str:
     """In the system's words where it has some: the event loop's name no cause."""
-    number = error.errno if isinstance(error, OSError) else None
-    return os.strerror(number) if number and number > 0 else str(error) or repr(error)
+    if isinstance(error, OSError) and error.errno is not None:
+        # A resolver's numbers are its own, and below zero.
+        return os.strerror(error.errno) if error.errno > 0 else error.strerror or str(error)
+    return str(error) or repr(error)
 
 
 def _check_answer(server: ServerAddress, request: ConnectRequest, answer: ConnectAnswer) -> None:

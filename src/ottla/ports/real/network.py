@@ -197,7 +197,8 @@ class RealNetwork:
     ) -> tuple[asyncio.Transport, asyncio.Protocol]:
         from asyncio import get_running_loop
 
-        return await get_running_loop().create_connection(protocol, host, port)
+        with mistyped_as_unknown():
+            return await get_running_loop().create_connection(protocol, host, port)
 
     def close(self) -> None:
         for listening in self._listening:
