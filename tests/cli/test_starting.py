@@ -265,7 +265,7 @@ def test_a_tree_at_an_address_that_no_resolver_can_be_asked_for(tmp_path: Path) 
         f"log.dirs={tmp_path}/data\nlisteners=PLAINTEXT://127.0.0.1:0\n"
         "zookeeper.connect=127.0.0..1:2181\nzookeeper.connection.timeout.ms=300\n"
     )
-    said = refused("broker", "--config", str(config))
+    said = refused("broker", "--config", str(config), before=1)
     assert "none of 127.0.0..1:2181 could be connected to within 300 ms (Name or service not known)" in said
 
 
