@@ -101,6 +101,15 @@ def test_bad_settings_of_groups(name: str, value: Any, said: str) -> None:
         parse_settings(ConsumerSettings, {**HERE, name: value}, {})
 
 
+@pytest.mark.parametrize(
+    ("fetched", "answered"), [(52_428_800, 256 << 20), (400 << 20, 416 << 20), (2**31 - 1, 2**31 - 1)]
+)
+def test_answers_are_as_large_as_they_are_asked_to_be(fetched: int, answered: int) -> None:
+    for name in ("fetch.max.bytes", "max.partition.fetch.bytes"):
+        assert parse_settings(ConsumerSettings, {**HERE, name: fetched}, {}).answer_bytes_max == answered
+    assert parse_settings(ProducerSettings, HERE, {}).answer_bytes_max == 256 << 20
+
+
 def test_kafkas_defaults_of_groups() -> None:
     found = parse_settings(ConsumerSettings, {**HERE, "group.id": "g"}, {})
     assert (found.session_timeout_ms, found.heartbeat_interval_ms, found.max_poll_interval_ms) == (

@@ -21,6 +21,10 @@ INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 #: What can be in flight at once while a broker remembers enough batches to recognise a repeated one.
 IDEMPOTENT_IN_FLIGHT_MAX: Final = 5
+#: Of an answer that nobody asked to be larger: five times Kafka's `fetch.max.bytes`, and a batch of any usual size.
+ANSWER_BYTES_MAX: Final = 256 * 1024 * 1024
+#: What an answer to Fetch has beside the records.
+_AROUND_RECORDS_BYTES: Final = 16 * 1024 * 1024
 #: Characters of a wrong value that a message repeats.
 _SHOWN_MAX: Final = 80
 _PORT_DIGITS_MAX: Final = 5
@@ -66,6 +70,11 @@ class ClientSettings:
     reconnect_backoff_max_ms: int = setting(1_000, least=0)
     retry_backoff_ms: int = setting(100, least=0)
     retry_backoff_max_ms: int = setting(1_000, least=0)
+
+    @property
+    def answer_bytes_max(self) -> int:
+        """An answer larger than this is taken for garbage."""
+        return ANSWER_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +160,11 @@ class ConsumerSettings(ClientSettings):
     basic_auth_user_info: str | None = field(default=None, repr=False)
     http_connect_timeout_ms: int = setting(10_000, least=1, most=INT32_MAX)
     http_read_timeout_ms: int = setting(10_000, least=1, most=INT32_MAX)
+
+    @property
+    def answer_bytes_max(self) -> int:
+        records = max(self.fetch_max_bytes, self.max_partition_fetch_bytes)
+        return max(ANSWER_BYTES_MAX, min(records + _AROUND_RECORDS_BYTES, INT32_MAX))
 
 
 def parse_settings(kind: type[Settings], given: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> Settings:

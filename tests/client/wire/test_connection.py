@@ -152,6 +152,18 @@ async def test_a_length_that_no_answer_has(size: int) -> None:
     assert str(size) in str(fault)
 
 
+async def test_an_answer_that_is_larger_than_was_asked_for() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.negotiate()
+        await peer.answer(await peer.request(), brokers(*range(200)))
+        await peer.request()
+
+    async with ScriptedServer(script) as server:
+        connection = await connect(server, answer_bytes_max=1500)
+        with pytest.raises(BadAnswer, match=r"fetch\.max\.bytes says how much"):
+            await ask_metadata(connection)
+
+
 async def test_an_unknown_correlation_id() -> None:
     async def script(peer: Peer) -> None:
         header = await peer.request()

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 #: What is received at once where no large frame is under way.
 SCRATCH_BYTES: Final = 64 * 1024
-#: An answer larger than this is taken for garbage: twice Kafka's `fetch.max.bytes`, and a batch of any usual size.
-FRAME_BYTES_MAX: Final = 256 * 1024 * 1024
 #: Unanswered requests on one connection.
 IN_FLIGHT_MAX: Final = 100
 #: How long closing waits for a peer to take what was written to it.
@@ -54,10 +52,10 @@ Answer = TypeVar("Answer", bound=Message)
 class BrokerConnection(asyncio.BufferedProtocol):
     """An open connection to one broker; made by `dialling.connect`."""
 
-    def __init__(self, peer: str, client_id: str, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+    def __init__(self, peer: str, client_id: str, answer_bytes_max: int) -> None:
         self.peer = peer
         self._client_id = client_id
-        self._frame_bytes_max = frame_bytes_max
+        self._answer_bytes_max = answer_bytes_max
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         #: Oldest first: the next frame answers the first.
@@ -336,8 +334,13 @@ class BrokerConnection(asyncio.BufferedProtocol):
         view, filled, pos = self._scratch_view, self._filled, 0
         while filled - pos >= LENGTH_BYTES and self.fault is None:
             (size,) = INT32.unpack_from(view, pos)
-            if not LENGTH_BYTES <= size <= self._frame_bytes_max:
-                self.abandon(BadAnswer(f"{self.peer} announced an answer of {size} bytes: is it a Kafka broker?"))
+            if not LENGTH_BYTES <= size <= self._answer_bytes_max:
+                self.abandon(
+                    BadAnswer(
+                        f"{self.peer} announced an answer of {size} bytes: is it a Kafka broker? If it is, "
+                        "fetch.max.bytes says how much a consumer takes"
+                    )
+                )
                 return
             end = pos + LENGTH_BYTES + size
             if end <= filled:

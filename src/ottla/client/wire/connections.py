@@ -195,6 +195,7 @@ class Connections:
                 node.port,
                 client_id=settings.client_id,
                 setup_timeout_ms=settings.socket_connection_setup_timeout_ms,
+                answer_bytes_max=settings.answer_bytes_max,
             )
         except KafkaError as error:
             self.on_address(f"{address[0]}:{address[1]}", error)

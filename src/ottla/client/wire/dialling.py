@@ -10,7 +10,8 @@ import socket
 from typing import Final, cast
 
 from ottla.client.errors import ConnectFailed, ConnectionLost, KafkaError
-from ottla.client.wire.connection import FRAME_BYTES_MAX, BrokerConnection
+from ottla.client.settings import ANSWER_BYTES_MAX
+from ottla.client.wire.connection import BrokerConnection
 from ottla.client.wire.world import ClientPorts
 
 _ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
@@ -23,14 +24,14 @@ async def connect(
     *,
     client_id: str,
     setup_timeout_ms: int,
-    frame_bytes_max: int = FRAME_BYTES_MAX,
+    answer_bytes_max: int = ANSWER_BYTES_MAX,
 ) -> BrokerConnection:
     """Opens a connection and negotiates versions, all within the time-out; raises ConnectFailed or what ended it."""
     peer = f"{host}:{port}"
     made: list[BrokerConnection] = []
 
     def protocol() -> asyncio.Protocol:
-        made.append(BrokerConnection(peer, client_id, frame_bytes_max))
+        made.append(BrokerConnection(peer, client_id, answer_bytes_max))
         # The port's word for "what asyncio feeds": its transports feed buffered protocols as well.
         return cast("asyncio.Protocol", made[-1])
 
