@@ -99,6 +99,23 @@ def test_calls_go_out_in_their_order_over_one_connection(monkeypatch: pytest.Mon
     run(scenario)
 
 
+def test_a_large_batch_comes_whole() -> None:
+    """A follower that refused it would never come to what is behind it."""
+
+    async def scenario(links: Links) -> None:
+        await links.metadata()
+        fetching = links.parked_fetch()
+        await asyncio.sleep(0.1)
+        connection = links.link._connection
+        assert connection is not None
+        connection.get_buffer(-1)[:4] = (300 << 20).to_bytes(4, "big")
+        connection.buffer_updated(4)
+        assert connection.fault is None
+        fetching.cancel()
+
+    run(scenario)
+
+
 def test_a_broker_that_is_away_is_waited_for_as_long_as_the_call_may_take() -> None:
     async def scenario(links: Links) -> None:
         began = links.loop.time()

@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 
 from ottla import logs
 from ottla.client.errors import ClientClosed, ConnectFailed, ConnectionLost, KafkaError, UnsupportedVersion
+from ottla.client.settings import INT32_MAX
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.connection import BrokerConnection
 from ottla.client.wire.dialling import connect
@@ -337,6 +338,7 @@ class BrokerLink:
                     address.port,
                     client_id=self._client_id,
                     setup_timeout_ms=SETUP_MS_MAX,
+                    answer_bytes_max=INT32_MAX,  # a batch is as large as its topic's max.message.bytes has let it be
                 )
             except Exception as fault:
                 self._failed(fault)
