@@ -152,6 +152,19 @@ async def test_a_length_that_no_answer_has(size: int) -> None:
     assert str(size) in str(fault)
 
 
+async def test_another_program_at_a_brokers_port_is_not_listened_to() -> None:
+    """What it says first would be the length of an answer of 1.2 GB, which a follower would take."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 400 Bad Request\r\n")
+        await peer.request()
+
+    async with ScriptedServer(script) as server:
+        with pytest.raises(BadAnswer, match=r"is it a Kafka broker\?$"):
+            await connect(server, answer_bytes_max=2**31 - 1)
+
+
 async def test_an_answer_that_is_larger_than_was_asked_for() -> None:
     async def script(peer: Peer) -> None:
         await peer.negotiate()

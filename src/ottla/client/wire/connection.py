@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 #: What is received at once where no large frame is under way.
 SCRATCH_BYTES: Final = 64 * 1024
+#: Of what a broker serves: it says that in some 1,000 bytes.
+FIRST_ANSWER_BYTES_MAX: Final = 1024 * 1024
 #: Unanswered requests on one connection.
 IN_FLIGHT_MAX: Final = 100
 #: How long closing waits for a peer to take what was written to it.
@@ -55,7 +57,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def __init__(self, peer: str, client_id: str, answer_bytes_max: int) -> None:
         self.peer = peer
         self._client_id = client_id
-        self._answer_bytes_max = answer_bytes_max
+        #: Of the next answer. Of the first it takes little: another program may have the port of a broker that is gone.
+        self._answer_bytes_max = FIRST_ANSWER_BYTES_MAX
+        self._later_answer_bytes_max = answer_bytes_max
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         #: Oldest first: the next frame answers the first.
@@ -335,12 +339,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
         while filled - pos >= LENGTH_BYTES and self.fault is None:
             (size,) = INT32.unpack_from(view, pos)
             if not LENGTH_BYTES <= size <= self._answer_bytes_max:
-                self.abandon(
-                    BadAnswer(
-                        f"{self.peer} announced an answer of {size} bytes: is it a Kafka broker? If it is, "
-                        "fetch.max.bytes says how much a consumer takes"
-                    )
-                )
+                hint = " If it is, fetch.max.bytes says how much a consumer takes" if self._versions else ""
+                self.abandon(BadAnswer(f"{self.peer} announced an answer of {size} bytes: is it a Kafka broker?{hint}"))
                 return
             end = pos + LENGTH_BYTES + size
             if end <= filled:
@@ -421,6 +421,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             version = max(0, min(version - 1, served.get(ApiKey.API_VERSIONS, 0)))
         if answer.error_code:
             raise UnsupportedVersion(f"{self.peer} did not say what it serves: {error_of(answer.error_code)}")
+        self._answer_bytes_max = self._later_answer_bytes_max
         self._versions = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
         self.features = {one.name: one.max_version_level for one in answer.finalized_features}
 
