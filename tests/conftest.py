@@ -130,6 +130,14 @@ def pytest_runtest_makereport(
     return report
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """What fails in one of several workers is said at once: a run that is cut short has no summary of it."""
+    if report.failed and hasattr(report, "node"):
+        crash = getattr(report.longrepr, "reprcrash", None)
+        said = report.longreprtext[-200:] if crash is None else f"{crash.path}:{crash.lineno}: {crash.message[:200]}"
+        print(f"\nfailed just now: {report.nodeid} ({report.when}): {' '.join(said.split())}", flush=True)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     report = yield
