@@ -18,7 +18,11 @@ from ottla.arrow.decoding import decode
 from ottla.arrow.errors import BadColumns, UnrepresentableTime
 from ottla.arrow.schema import COLUMNS, DEFAULT_COLUMNS, schema_of
 from ottla.arrow.survey import ReadBounds
+from ottla.client.consuming.assignment import AssignedPartition, Chunk
+from ottla.client.errors import CorruptRecords
+from ottla.model import TopicPartition
 from ottla.native import compiled_batches, compiled_columns
+from ottla.records.aborted import AbortedTransactions
 from ottla.records.batch import LEADER_EPOCH_AT, iterate, patch_crc
 from ottla.records.compression import CODECS, DECOMPRESSED_BYTES_MAX
 from ottla.records.control import ControlType, control_batch
@@ -178,6 +182,45 @@ def test_a_group_that_is_cut_short_hides_what_it_has_to_when_it_goes_on(way: str
     # Compressed they fit together, unfolded they do not.
     found = read(raw, aborted=[(3, 1)], bytes_max=1000)
     assert [row[4] for row in found] == [0, 1, 5], way
+
+
+def a_late_time_before_what_was_aborted() -> bytes:
+    """A record that Arrow cannot hold the time of, one of a transaction, and the marker that aborts that."""
+    return b"".join(
+        (
+            encode_batch([Record(0, 2**62, None, b"late")]),
+            batch(1, b"aborted", producer_id=1, producer_epoch=0, transactional=True),
+            control_batch(
+                ControlType.ABORT, timestamp=NOW, producer_id=1, producer_epoch=0, coordinator_epoch=0, base_offset=2
+            ),
+        )
+    )
+
+
+def test_what_is_hidden_stays_hidden_when_it_is_read_again_after_an_error(way: str) -> None:
+    raw, aborted = a_late_time_before_what_was_aborted(), AbortedTransactions([(1, 1)])
+    with pytest.raises(UnrepresentableTime):
+        decoding.Decoder("t", 0, COLUMNS, ReadBounds()).step(raw, 0, len(raw), aborted)
+    found = decoding.Decoder("t", 0, ("value",), ReadBounds()).step(raw, 0, len(raw), aborted)
+    assert [row for rows in found.rows for row in rows.batch.column(0).to_pylist()] == [b"late"], way
+
+
+@pytest.mark.parametrize("goes_on", ["with rows", "with records"])
+def test_a_consumer_that_goes_on_after_a_time_sees_nothing_that_was_aborted(goes_on: str, way: str) -> None:
+    raw, one = a_late_time_before_what_was_aborted(), AssignedPartition(TopicPartition("t", 0))
+    one.seek(0)
+    one.chunks.append(Chunk(b"", raw, len(raw), [(1, 1)]))
+    with pytest.raises(CorruptRecords, match="leave the column timestamp out"):
+        one.take_arrow(COLUMNS, 10, check_crcs=True)
+    taken: list[bytes | None] = []
+    while one.has_records:
+        if goes_on == "with rows":
+            rows = one.take_arrow(("value",), 10, check_crcs=True)
+            taken += [] if rows is None else rows.column(0).to_pylist()
+        else:
+            records = one.take(10, check_crcs=True, key_deserializer=None, value_deserializer=None)
+            taken += [record.value for record in records]
+    assert taken == [b"late"], way
 
 
 # What ends an Arrow batch

@@ -66,10 +66,30 @@ class Decoder(NamedTuple):
     bounds: ReadBounds
 
     def step(self, buf: Readable, pos: int, end: int, aborted: AbortedTransactions | None = None) -> Stretch:
-        """Goes on from `pos`; raises a RecordError for what is wrong with the first batch there."""
+        """Goes on from `pos`; raises a RecordError for what is wrong with the first batch there.
+
+        `aborted` is then as it was: who leaves a column out, or reads records instead, begins there once more.
+        """
         if end < len(buf) or type(buf) is not memoryview:
             buf = memoryview(buf)[:end]
-        before = None if aborted is None or not aborted.any else aborted.copy()
+        if aborted is None or not aborted.any:
+            return self._stepped(buf, pos, end, aborted, None)
+        before = aborted.copy()
+        try:
+            return self._stepped(buf, pos, end, aborted, before)
+        except BaseException:
+            aborted.restore(before)
+            raise
+
+    def _stepped(
+        self,
+        buf: Readable,
+        pos: int,
+        end: int,
+        aborted: AbortedTransactions | None,
+        before: AbortedTransactions | None,
+    ) -> Stretch:
+        """`before` is what `aborted` is when it begins, if that can hide anything."""
         found = survey(buf, pos, end, self.bounds, aborted)
         if not found.places:
             return Stretch([], found.pos, found.next_offset, found.leader_epoch, found.ended)
