@@ -16,6 +16,7 @@ from ottla.testing import Cluster, cluster
 from tests.cli.conftest import Command
 
 RECORDS = 200
+ID = '{"version":"1","id":"x"}'
 
 
 def produce(running: Cluster, number: int) -> None:
@@ -88,7 +89,7 @@ def test_a_chroot_is_looked_for_and_made(tree: TreeProcess, tmp_path: Path, in_p
     node = {"version": 0, "ephemeral_owner": 0}
     nodes = [
         {"path": "/cluster", "text": "", **node},
-        {"path": "/cluster/id", "text": '{"version":"1","id":"x"}', **node},
+        {"path": "/cluster/id", "text": ID, **node},
     ]
     dump.write_text(json.dumps({"format": 1, "nodes": nodes}))
     with tree:
@@ -97,6 +98,24 @@ def test_a_chroot_is_looked_for_and_made(tree: TreeProcess, tmp_path: Path, in_p
         assert in_process("tree", "load", "--zookeeper", f"{tree.bootstrap}/a/b", "--file", str(dump)).code == 0
         found = in_process("tree", "dump", "--zookeeper", f"{tree.bootstrap}/a/b")
         assert [one["path"] for one in json.loads(found.out)["nodes"]] == ["/", "/cluster", "/cluster/id"]
+
+
+def test_a_dump_is_written_where_a_link_leads_and_is_as_private_as_the_last_one(
+    tmp_path: Path, in_process: Command
+) -> None:
+    folder, given = str(tmp_path / "tree"), tmp_path / "given.json"
+    node = {"version": 0, "ephemeral_owner": 0}
+    nodes = [{"path": path, "text": text, **node} for path, text in (("/cluster", ""), ("/cluster/id", ID))]
+    given.write_text(json.dumps({"format": 1, "nodes": nodes}))
+    loaded = in_process("tree", "load", "--dir", folder, "--file", str(given))
+    assert (loaded.code, loaded.err) == (0, "")
+    kept, link = tmp_path / "kept.json", tmp_path / "tree.json"
+    kept.write_text("of yesterday")
+    kept.chmod(0o600)
+    link.symlink_to(kept)
+    assert in_process("tree", "dump", "--dir", folder, "--file", str(link)).code == 0
+    assert (link.is_symlink(), kept.stat().st_mode & 0o777) == (True, 0o600)
+    assert [one["path"] for one in json.loads(kept.read_text())["nodes"]] == ["/", "/cluster", "/cluster/id"]
 
 
 @pytest.mark.parametrize(

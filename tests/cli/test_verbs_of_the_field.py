@@ -8,7 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,8 @@ from tools.ottla_server import ottla_up
 from ottla import __version__
 from ottla.cli import faults
 from ottla.cli.addresses import with_ports
+from ottla.cli.profiles import changed_profiles, read_profiles
+from ottla.cli.whole_file import write_file
 from ottla.testing import InProcessBroker
 from ottla.testing import broker as broker_in_process
 from tests.cli.conftest import SECONDS_MAX, Command, environment, run_process
@@ -390,6 +394,13 @@ def test_a_profile_of_rpk_is_understood_and_kept(
         1,
         True,
     )
+    listed = in_process("profile", "list", "-o", "json")
+    assert [(one["name"], one["brokers"]) for one in json.loads(listed.out)] == [
+        ("local", [ottla_broker.bootstrap]),
+        ("safe", ["a:1"]),
+    ], "one that cannot be used is no reason not to name the others"
+    assert in_process("profile", "use", "safe").code == faults.FAILED
+    assert yaml.safe_load(file.read_text()) == theirs, "it is not used from now on"
     assert in_process("profile", "add", "more", "-b", "b").code == 0
     kept = yaml.safe_load(file.read_text())
     assert kept["profiles"].pop() == {"name": "more", "kafka_api": {"brokers": ["b:9092"]}}
@@ -444,6 +455,64 @@ def test_a_linked_file_of_profiles_stays_a_link(
     assert in_process("profile", "add", "x", "-b", "a").code == 0
     assert link.is_symlink()
     assert yaml.safe_load(kept.read_text())["current_profile"] == "x"
+
+
+def test_what_is_written_is_on_the_medium_before_it_takes_the_old_ones_place(
+    in_process: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut a file that was not synced is empty, and all clusters would be forgotten without a word."""
+    done: list[str] = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+
+        def noted(*words: object, name: str = name, real: Callable[..., None] = real) -> None:
+            done.append(name)
+            real(*words)
+
+        monkeypatch.setattr(os, name, noted)
+    monkeypatch.setenv("OTTLA_PROFILES", str(tmp_path / "p.yaml"))
+    assert in_process("profile", "add", "x", "-b", "a").code == 0
+    assert done == ["fsync", "replace", "fsync"]
+    assert os.listdir(tmp_path) == ["p.yaml"]
+
+
+def test_the_profiles_of_a_device_stay_a_device(
+    in_process: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OTTLA_PROFILES=/dev/null has none read; to root that would have become a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_file(str(pipe), b"all of it")
+        assert (os.read(reader, 100), pipe.is_fifo()) == (b"all of it", True)
+    finally:
+        os.close(reader)
+    monkeypatch.setenv("OTTLA_PROFILES", "/dev/null")
+    assert in_process("profile", "add", "x", "-b", "a").code == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_of_two_who_add_a_profile_neither_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a script has it that names several clusters at once, on a machine where nobody named one before."""
+    monkeypatch.setenv("OTTLA_PROFILES", str(tmp_path / "ottla" / "profiles.yaml"))
+    begun, others = threading.Event(), []
+
+    def add_another() -> None:
+        begun.set()
+        with changed_profiles() as profiles:
+            profiles.put({"name": "second"})
+            others.extend(profiles.names())
+
+    adding = threading.Thread(target=add_another)
+    with changed_profiles() as profiles:
+        profiles.put({"name": "first"})
+        adding.start()
+        begun.wait(60)
+        adding.join(0.2)
+        assert others == []
+    adding.join(60)
+    assert read_profiles().names() == others == ["first", "second"]
 
 
 # up

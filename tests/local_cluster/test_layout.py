@@ -111,6 +111,18 @@ def test_a_property_file_says_what_a_broker_is_started_with(tmp_path: Path) -> N
     assert said["ottla.metrics.port"] == "9002"
 
 
+def test_a_property_file_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
+    """A crash leaves no half of it, in which the next start would not find the port."""
+    before, after = plans(tmp_path)[1], plans(tmp_path, properties={"num.partitions": "7"})[1]
+    write(before)
+    path = Path(before.config_path)
+    with path.open("rb") as old:
+        write(after)
+        assert java_properties.decode(old.read().decode("latin-1")) == dict(before.properties)
+    assert java_properties.decode(path.read_text(encoding="latin-1")) == dict(after.properties)
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
 def metrics_ports(made: list[BrokerPlan]) -> list[int]:
     return [int(plan.properties["ottla.metrics.port"]) for plan in made]
 

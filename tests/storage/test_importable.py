@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.records.generated_records import NOW
 from tests.records.test_first_messages import entry
 from tests.records.test_old_messages import written
@@ -83,3 +84,42 @@ def test_aborted_and_open_transactions_stay_behind(tmp_path: Path) -> None:
         4,
     )
     assert values(tmp_path) == [b"committed", b"second try", b"plain"]
+
+
+def checked(path: Path) -> ImportableLog:
+    (files,) = partitions_below(DISK, str(path))
+    log = ImportableLog(DISK, files)
+    assert list(log.check()) == []
+    return log
+
+
+def test_a_file_that_is_gone_after_the_check_is_no_end_of_the_records(tmp_path: Path) -> None:
+    """As a broker removes old ones that is at work there, or a disk that fails: what was to be sent is not all sent."""
+    segment(tmp_path, encode_batch([Record(0, NOW, None, b"first")], base_offset=0))
+    segment(tmp_path, encode_batch([Record(1, NOW, None, b"second")], base_offset=1), 1)
+    log = checked(tmp_path)
+    (tmp_path / f"{1:020d}.log").unlink()
+    records = log.data()
+    assert next(records).value == b"first"
+    with pytest.raises(OSError, match=f"cannot read {tmp_path}/{1:020d}.log: No such file"):
+        next(records)
+
+
+def test_a_file_that_ends_earlier_than_it_was_checked_is_no_end_of_the_records(tmp_path: Path) -> None:
+    batches = [encode_batch([Record(offset, NOW, None, b"%d" % offset)], base_offset=offset) for offset in range(2)]
+    segment(tmp_path, b"".join(batches))
+    log = checked(tmp_path)
+    segment(tmp_path, batches[0])
+    records = log.data()
+    assert next(records).value == b"0"
+    with pytest.raises(OSError, match="has changed since it was checked"):
+        next(records)
+
+
+def test_what_was_added_since_the_check_is_left_out(tmp_path: Path) -> None:
+    """Of a transaction that began since nobody knows yet that it is aborted."""
+    segment(tmp_path, transactional(0, 1, b"committed") + marker(1, 1, ControlType.COMMIT))
+    log = checked(tmp_path)
+    with open(tmp_path / f"{0:020d}.log", "ab") as file:
+        file.write(transactional(2, 1, b"to be aborted"))
+    assert [one.value for one in log.data()] == [b"committed"]

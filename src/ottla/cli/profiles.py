@@ -12,12 +12,15 @@ Its shape is that of rpk's `rpk.yaml`, with the client's settings beside:
         settings:
           request.timeout.ms: 5000
 
-What else is in it stays as it is when the file is written.
+What else is in it stays as it is when the file is written, but for comments.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from ottla.cli.faults import FAILED, NOT_FOUND, CommandFault
@@ -44,16 +47,27 @@ class Profile:
         self.name: str = found["name"]
 
     @property
-    def brokers(self) -> list[str]:
+    def _kafka(self) -> dict[str, Any]:
         kafka = self.found.get("kafka_api") or {}
         if not isinstance(kafka, dict):
             raise self._fault("kafka_api is not a mapping")
+        return kafka
+
+    @property
+    def brokers(self) -> list[str]:
+        """To connect to. Raises CommandFault where that cannot be done as the profile says."""
+        kafka = self._kafka
         for unknown in ("tls", "sasl"):
             if kafka.get(unknown):
                 raise self._fault(
                     f"kafka_api.{unknown} cannot be used: there is no encryption and no authentication yet"
                 )
-        brokers = kafka.get("brokers") or []
+        return self.addresses
+
+    @property
+    def addresses(self) -> list[str]:
+        """The same, to be shown."""
+        brokers = self._kafka.get("brokers") or []
         if not isinstance(brokers, list) or not all(isinstance(one, str) for one in brokers):
             raise self._fault("kafka_api.brokers is not a list of addresses")
         return brokers
@@ -126,29 +140,23 @@ class Profiles:
         self._document["current_profile"] = self.named(name).name
 
     def write(self) -> None:
-        """All or nothing: a reader has the file as it was, or as it is."""
+        """All or nothing: a reader has the file as it was, or as it is, and so has a start after a crash."""
         import yaml
+
+        from ottla.cli.whole_file import write_file
 
         self._document = {"version": _VERSION, "current_profile": "", **self._document}
         text = yaml.safe_dump(self._document, sort_keys=False, allow_unicode=True, default_flow_style=False)
-        path = os.path.realpath(self.path)  # a link stays one
-        draft = f"{path}.{os.getpid()}.new"
         try:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(draft, path)
+            os.makedirs(_folder_of(self.path), mode=0o700, exist_ok=True)
+            write_file(self.path, text.encode(), 0o600)
         except OSError as error:
-            _remove(draft)
             raise CommandFault(f"cannot write {self.path}: {error.strerror or error}", FAILED) from error
 
 
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return
+def _folder_of(path: str) -> str:
+    """Where the file is, not a link to it."""
+    return os.path.dirname(os.path.realpath(path))
 
 
 def _is_profile(one: Any) -> bool:
@@ -168,6 +176,25 @@ def read_profiles() -> Profiles:
     if len(data) > FILE_BYTES_MAX:
         raise CommandFault(f"{path} has more than {FILE_BYTES_MAX} bytes")
     return Profiles(path, _document(path, data))
+
+
+@contextmanager
+def changed_profiles() -> Iterator[Profiles]:
+    """Those of the file, which are written at the end of the block. Who changes them meanwhile waits, so that neither
+    writes over what the other has added."""
+    folder: int | None = None
+    # Where this is refused the write says so, or the file system cannot hold a folder.
+    with suppress(OSError):
+        os.makedirs(_folder_of(path_of_profiles()), mode=0o700, exist_ok=True)
+        folder = os.open(_folder_of(path_of_profiles()), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+    try:
+        profiles = read_profiles()
+        yield profiles
+        profiles.write()
+    finally:
+        if folder is not None:
+            os.close(folder)
 
 
 def _document(path: str, data: bytes) -> dict[str, Any]:

@@ -9,7 +9,6 @@ ottla tree dump --zookeeper zk-1:2181,zk-2:2181,zk-3:2181/ottla --file tree.json
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -35,9 +34,9 @@ def run(options: argparse.Namespace) -> int:
 async def _dump(options: argparse.Namespace, ports: Ports) -> int:
     import json
 
+    from ottla.cli.whole_file import write_file
     from ottla.coordination.moving import KAFKA_NAMES, registered_brokers
     from ottla.coordination.transfer import export_tree, parsed
-    from ottla.ports.whole_files import write_atomically
 
     async with tree_places.read(options, ports) as tree:
         dump = await export_tree(tree, KAFKA_NAMES)
@@ -54,5 +53,5 @@ async def _dump(options: argparse.Namespace, ports: Ports) -> int:
     if options.file is None:
         sys.stdout.write(text)
     else:
-        write_atomically(ports.disk, os.path.abspath(options.file), text.encode())
+        write_file(options.file, text.encode())
     return OK

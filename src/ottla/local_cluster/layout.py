@@ -18,6 +18,8 @@ from ottla.config.cluster_defaults import up_defaults
 from ottla.config.definitions import broker_definitions
 from ottla.java_properties import BadEscape, decode, encode
 from ottla.local_cluster.free_ports import bound, free_port
+from ottla.ports.real.disk import RealDisk
+from ottla.ports.whole_files import write_atomically
 
 #: Brokers of one cluster on one host. Each is a process of its own.
 BROKERS_MAX: Final = 32
@@ -102,10 +104,10 @@ def _with_effect(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def write(plan: BrokerPlan) -> None:
-    """The plan's property file."""
+    """The plan's property file: the next start finds the port of the last one in it, also after a crash in between."""
     os.makedirs(os.path.dirname(plan.config_path), exist_ok=True)
-    with open(plan.config_path, "wb") as file:
-        file.write(b"# What this broker was last started with, by `ottla up -n`.\n" + encode(plan.properties))
+    said = b"# What this broker was last started with, by `ottla up -n`.\n" + encode(plan.properties)
+    write_atomically(RealDisk(), plan.config_path, said)
 
 
 def listener(host: str, port: int) -> str:

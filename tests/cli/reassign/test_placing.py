@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 from ottla.cli.reassign.placing import placed
 from ottla.model import TopicPartition
@@ -51,6 +52,72 @@ def test_copies_are_on_different_racks() -> None:
     assert all({racks[broker] for broker in replicas} == {"a", "b"} for replicas in found.values())
 
 
+def test_a_broker_that_was_added_to_few_partitions_gets_some_of_them() -> None:
+    """Two each on three brokers are no more than two each on four would be, and the new one has none."""
+    found = placed({tp(number): [number % 3 + 1] for number in range(6)}, dict.fromkeys(range(1, 5)))
+    assert sorted(loads(found).values()) == [1, 1, 2, 2]
+    assert sum(replicas != [number.partition % 3 + 1] for number, replicas in found.items()) == 1
+
+
+def test_copies_stay_on_different_racks_where_one_rack_has_fewer_brokers() -> None:
+    racks = {1: "a", 2: "a", 3: "b"}
+    current = {tp(number): [1 + number % 2, 3] if number % 4 < 2 else [3, 1 + number % 2] for number in range(6)}
+    assert placed(current, racks) == current
+
+
+def test_copies_on_one_rack_come_apart_where_another_was_added() -> None:
+    racks = {1: "a", 2: "a", 3: "b", 4: "b"}
+    found = placed({tp(number): [1, 2] for number in range(4)}, racks)
+    assert all({racks[broker] for broker in replicas} == {"a", "b"} for replicas in found.values())
+    assert loads(found) == {1: 2, 2: 2, 3: 2, 4: 2}
+
+
+def test_of_fewer_copies_those_on_different_racks_stay() -> None:
+    racks = {1: "a", 2: "a", 3: "b"}
+    assert placed({tp(0): [1, 2, 3]}, racks, 2) == {tp(0): [1, 3]}
+
+
+def test_racks_count_only_where_every_broker_has_one() -> None:
+    """As where a topic is made: a broker without is on no rack of its own."""
+    current = {tp(number): [1, 2] if number % 2 else [2, 1] for number in range(6)}
+    assert loads(placed(current, {1: "a", 2: "a", 3: None})) == {1: 4, 2: 4, 3: 4}
+
+
+def test_racks_that_any_placement_had_or_can_have_stay_apart() -> None:
+    random = Random(11)
+    for _ in range(100):
+        racks = {broker: random.choice("abc") for broker in range(1, random.randint(2, 8))}
+        copies = random.randint(1, len(racks))
+        current = {
+            tp(number): random.sample(range(1, 9), random.randint(1, 4)) for number in range(random.randint(1, 20))
+        }
+        found = placed(current, racks, copies)
+        assert all(len(replicas) == len({*replicas}) == copies for replicas in found.values())
+        apart = min(copies, len({*racks.values()}))
+        assert all(len({racks[broker] for broker in replicas}) == apart for replicas in found.values())
+
+
+def test_a_plan_for_many_partitions_looks_at_each_a_few_times() -> None:
+    looked_at = 0
+
+    class Counted(dict[int, str | None]):
+        def items(self) -> Any:
+            nonlocal looked_at
+            looked_at += 1
+            return super().items()
+
+        def __iter__(self) -> Any:
+            nonlocal looked_at
+            looked_at += 1
+            return super().__iter__()
+
+    count = 1000
+    current = {tp(number): [1 + number % 3] for number in range(count)}
+    found = placed(current, Counted({1: "a", 2: "a", 3: "a", 4: "a"}))
+    assert max(loads(found).values()) - min(loads(found).values()) <= 1
+    assert looked_at < 5 * count
+
+
 def test_any_placement_becomes_even() -> None:
     random = Random(7)
     for _ in range(200):
@@ -62,4 +129,5 @@ def test_any_placement_becomes_even() -> None:
         found = placed(current, dict.fromkeys(brokers), copies)
         assert all(len(replicas) == len({*replicas}) == copies for replicas in found.values())
         assert {*loads(found)} <= {*brokers}
-        assert max(loads(found).values()) <= -(-copies * len(current) // len(brokers))
+        numbers = [loads(found)[broker] for broker in brokers]
+        assert max(numbers) - min(numbers) <= 1

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     from ottla.cli.assignments import assignments
     from ottla.cli.output import show
     from ottla.cli.parser import is_text
-    from ottla.cli.profiles import read_profiles
+    from ottla.cli.profiles import changed_profiles
     from ottla.client.errors import SettingsError
     from ottla.client.settings import parse_addresses
 
@@ -53,17 +53,16 @@ def run(options: argparse.Namespace) -> int:
         check_settings(settings)
     except SettingsError as error:
         raise UsageFault(str(error)) from error
-    profiles = read_profiles()
     found: dict[str, object] = {"name": options.name}
     if options.description:
         found["description"] = options.description
     found["kafka_api"] = {"brokers": brokers.split(",")}
     if settings:
         found["settings"] = settings
-    profiles.put(found)
-    if options.use or profiles.current is None:
-        profiles.use(options.name)
-    profiles.write()
+    with changed_profiles() as profiles:
+        profiles.put(found)
+        if options.use or profiles.current is None:
+            profiles.use(options.name)
     used = profiles.current == options.name
     data = {"name": options.name, "brokers": brokers.split(","), "settings": settings, "current": used}
     then = ", which is used from now on" if used else f"; `ottla profile use {options.name}` has it used"

@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
         {
             "name": profile.name + ("*" if options.output == "table" and profile.name == profiles.current else ""),
             "current": profile.name == profiles.current,
-            "brokers": profile.brokers,
+            "brokers": profile.addresses,
             "settings": profile.settings,
             "description": profile.description,
         }

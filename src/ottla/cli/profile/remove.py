@@ -16,10 +16,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ottla.cli.output import show
-    from ottla.cli.profiles import read_profiles
+    from ottla.cli.profiles import changed_profiles
 
-    profiles = read_profiles()
-    profiles.remove(options.name)
-    profiles.write()
+    with changed_profiles() as profiles:
+        profiles.remove(options.name)
     show(options.output, {"name": options.name, "removed": True}, f"removed {options.name}\n")
     return OK

@@ -19,11 +19,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ottla.cli.output import show
-    from ottla.cli.profiles import read_profiles
+    from ottla.cli.profiles import changed_profiles
 
-    profiles = read_profiles()
-    profiles.use(options.name)
-    profiles.write()
-    brokers = profiles.named(options.name).brokers
+    with changed_profiles() as profiles:
+        brokers = profiles.named(options.name).brokers  # of one that no verb could use it is said before
+        profiles.use(options.name)
     show(options.output, {"name": options.name, "brokers": brokers}, f"using {options.name} ({','.join(brokers)})\n")
     return OK

@@ -81,25 +81,43 @@ class ImportableLog:
         self.files = files
         #: By producer: where the transactions begin that readers must not see, and behind where each ends.
         self._hidden: dict[int, list[tuple[int, int]]] = {}
+        #: How many records `check` has met in each file.
+        self._met: dict[str, int] = {}
 
     def check(self, looked_at: Callable[[str], None] = lambda _: None) -> Iterator[Finding]:
         """All that is wrong or worth a note; has to be gone through to its end before `data`."""
         begun: dict[int, int] = {}
         for file in self.files.files:
+            self._met[file] = 0
             for entry in self._entries(file):
                 if isinstance(entry, Finding):
                     yield entry
                 else:
+                    self._met[file] += 1
                     self._note(entry, begun)
             looked_at(file)
         for producer, first in begun.items():
             self._hide(producer, first, _NEVER_ENDED)
 
     def data(self) -> Iterator[RecordEntry]:
+        """What was there when `check` went through; raises OSError where a file does not give it again.
+
+        What a broker has added since nobody has looked at: whether its transactions were aborted is not known.
+        """
         for file in self.files.files:
-            for entry in self._entries(file):
-                if isinstance(entry, RecordEntry) and not self._is_hidden(entry):
+            left = self._met[file]
+            for entry in self._entries(file) if left else ():
+                if isinstance(entry, Finding):
+                    if entry.is_unread:
+                        raise OSError(f"cannot read {entry.path}: {entry.message}")
+                    continue
+                left -= 1
+                if not self._is_hidden(entry):
                     yield entry
+                if not left:
+                    break
+            if left:
+                raise OSError(f"{file} has changed since it was checked: it ends earlier, or is damaged")
 
     def _entries(self, file: str) -> Iterator[RecordEntry | Finding]:
         """Records of batches whose checksums are right, those of control batches included."""
