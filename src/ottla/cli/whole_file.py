@@ -19,7 +19,7 @@ def write_file(path: str, data: bytes, mode: int = 0o666) -> None:
     path = os.path.realpath(path)
     there = _mode_of(path)
     if there is not None and not stat.S_ISREG(there):
-        with open(path, "wb", buffering=0) as special:
+        with open(path, "wb") as special:
             special.write(data)
         return
     draft = f"{path}.{os.urandom(_CHANCE_BYTES).hex()}.new"
