@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import subprocess
 import sys
 import threading
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +170,26 @@ def test_a_port_that_somebody_took_since_it_was_chosen_is_chosen_anew(monkeypatc
             before = second.port
             second.restart()
             assert second.port == before
+
+
+@contextmanager
+def no_descriptor_left() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_where_no_descriptor_is_left_for_its_loop_a_start_says_so_at_once() -> None:
+    broker = testing.broker()
+    with no_descriptor_left(), pytest.raises(OSError, match="Too many open files"), broker:
+        pass
+    with broker:
+        assert broker.topics() == []
 
 
 def test_metrics_are_served_where_a_port_is_named() -> None:
