@@ -20,10 +20,12 @@ from tools.server_process import answers_metadata
 
 from ottla import testing
 from ottla.broker.broker import StartFault
+from ottla.broker.membership import Membership
 from ottla.client.admin.results import ConfigResource
 from ottla.client.errors import BadArgument, TopicAlreadyExists, UnknownTopicOrPartition
 from ottla.client.sync import Admin
 from ottla.config import ConfigError
+from ottla.controller.controller import ClusterController
 from ottla.local_cluster.free_ports import free_port
 from ottla.storage.directories.errors import DirectoryError
 from ottla.testing import addresses
@@ -190,6 +192,67 @@ def test_where_no_descriptor_is_left_for_its_loop_a_start_says_so_at_once() -> N
         pass
     with broker:
         assert broker.topics() == []
+
+
+@pytest.fixture
+def slow_to_stop(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """In the middle of a stop the broker has to wait for half a second; set once it does."""
+    stop, begun = ClusterController.stop, threading.Event()
+
+    async def slow(controller: ClusterController) -> None:
+        begun.set()
+        await asyncio.sleep(0.5)
+        await stop(controller)
+
+    monkeypatch.setattr(ClusterController, "stop", slow)
+    return begun
+
+
+def test_a_start_that_is_cancelled_gives_back_what_it_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow_to_stop: threading.Event
+) -> None:
+    waits = threading.Event()
+
+    async def never(_: Membership) -> None:
+        waits.set()
+        await asyncio.Event().wait()
+
+    async def used() -> None:
+        async with testing.async_broker(data=tmp_path):
+            pass
+
+    async def scenario() -> None:
+        using = asyncio.ensure_future(used())
+        assert await asyncio.to_thread(waits.wait, 60)
+        using.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await using
+
+    before = broker_threads()
+    with monkeypatch.context() as patch:
+        patch.setattr(Membership, "informed", never)
+        asyncio.run(scenario())
+    assert slow_to_stop.is_set()
+    assert broker_threads() == before
+    with testing.broker(data=tmp_path) as again:  # which finds the folder locked by nobody
+        assert again.topics() == []
+
+
+def test_a_stop_that_is_cancelled_comes_to_its_end(tmp_path: Path, slow_to_stop: threading.Event) -> None:
+    async def scenario() -> None:
+        async with testing.async_broker(data=tmp_path) as broker:
+            await broker.create_topic("kept")
+            stopping = asyncio.ensure_future(broker.stop())
+            assert await asyncio.to_thread(slow_to_stop.wait, 60)
+            stopping.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await stopping
+
+    before = broker_threads()
+    asyncio.run(scenario())
+    assert broker_threads() == before
+    with testing.broker(data=tmp_path) as again:
+        assert again.topics() == ["kept"]
 
 
 def test_metrics_are_served_where_a_port_is_named() -> None:

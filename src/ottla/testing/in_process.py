@@ -40,9 +40,9 @@ class InProcessBroker(ThreadedBroker):
     def close(self) -> None:
         """Stops, ends the thread, and removes the temporary folder."""
         try:
-            self._run(self._hosted.close)
+            self.stop()
         finally:
-            self._loop.end()
+            self._hosted.remove_temporary()
 
     def __enter__(self) -> Self:
         try:
