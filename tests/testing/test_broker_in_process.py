@@ -27,6 +27,7 @@ from ottla.client.sync import Admin
 from ottla.config import ConfigError
 from ottla.controller.controller import ClusterController
 from ottla.local_cluster.free_ports import free_port
+from ottla.model import TopicPartition
 from ottla.storage.directories.errors import DirectoryError
 from ottla.testing import addresses
 
@@ -253,6 +254,14 @@ def test_a_stop_that_is_cancelled_comes_to_its_end(tmp_path: Path, slow_to_stop:
     assert broker_threads() == before
     with testing.broker(data=tmp_path) as again:
         assert again.topics() == ["kept"]
+
+
+def test_a_group_may_be_waited_for_without_end() -> None:
+    with testing.broker() as broker:
+        broker.create_topic("read")
+        with Admin(bootstrap_servers=broker.bootstrap) as admin:
+            admin.alter_group_offsets("readers", {TopicPartition("read", 0): 0})
+        broker.wait_for_lag("readers", timeout=float("inf"))
 
 
 def test_metrics_are_served_where_a_port_is_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import timedelta
 from types import TracebackType
@@ -86,4 +87,11 @@ class InProcessBroker(ThreadedBroker):
     # Its thread
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, T]], longer_s: float = 0.0) -> T:
-        return self._loop.submit(work).result(SECONDS_MAX + longer_s)
+        seconds = min(SECONDS_MAX + longer_s, threading.TIMEOUT_MAX)
+        done = self._loop.submit(work)
+        try:
+            return done.result(seconds)
+        except TimeoutError:
+            if done.done():  # it is what the work has raised
+                raise
+            raise TimeoutError(f"the broker has not done it within {seconds:g} s") from None
