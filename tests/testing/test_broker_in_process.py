@@ -264,6 +264,25 @@ def test_a_group_may_be_waited_for_without_end() -> None:
         broker.wait_for_lag("readers", timeout=float("inf"))
 
 
+@pytest.mark.parametrize(
+    ("listener", "reached_at"),
+    [
+        ("PLAINTEXT://[::1]:0", "[::1]:9092"),
+        ("PLAINTEXT://192.0.2.7:0", "192.0.2.7:9092"),
+        ("PLAINTEXT://127.0.0.2:9092", "127.0.0.2:9092"),
+        (" PLAINTEXT://0.0.0.0:0 ,OTHER://[::1]:0", "127.0.0.1:9092"),
+        ("PLAINTEXT://[::]:0", "127.0.0.1:9092"),
+        ("PLAINTEXT://:0", "127.0.0.1:9092"),
+        ("PLAINTEXT://localhost:0", "127.0.0.1:9092"),
+    ],
+)
+def test_clients_are_sent_to_where_the_first_listener_is(listener: str, reached_at: str) -> None:
+    found = addresses.Addresses({"listeners": listener})
+    names = ["PLAINTEXT", "OTHER"][: listener.count(",") + 1]
+    found.learn(names, ["what-is-shown:9092", "other:9093"][: len(names)])
+    assert found.bootstrap == reached_at
+
+
 def test_metrics_are_served_where_a_port_is_named() -> None:
     with testing.broker(properties={"ottla.metrics.port": "0"}) as broker:
         broker.create_topic("counted", partitions=2)
