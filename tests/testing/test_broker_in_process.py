@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import subprocess
 import sys
 import threading
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +20,14 @@ from tools.server_process import answers_metadata
 
 from ottla import testing
 from ottla.broker.broker import StartFault
+from ottla.broker.membership import Membership
 from ottla.client.admin.results import ConfigResource
 from ottla.client.errors import BadArgument, TopicAlreadyExists, UnknownTopicOrPartition
 from ottla.client.sync import Admin
 from ottla.config import ConfigError
+from ottla.controller.controller import ClusterController
 from ottla.local_cluster.free_ports import free_port
+from ottla.model import TopicPartition
 from ottla.storage.directories.errors import DirectoryError
 from ottla.testing import addresses
 
@@ -167,6 +173,114 @@ def test_a_port_that_somebody_took_since_it_was_chosen_is_chosen_anew(monkeypatc
             before = second.port
             second.restart()
             assert second.port == before
+
+
+@contextmanager
+def no_descriptor_left() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_where_no_descriptor_is_left_for_its_loop_a_start_says_so_at_once() -> None:
+    broker = testing.broker()
+    with no_descriptor_left(), pytest.raises(OSError, match="Too many open files"), broker:
+        pass
+    with broker:
+        assert broker.topics() == []
+
+
+@pytest.fixture
+def slow_to_stop(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """In the middle of a stop the broker has to wait for half a second; set once it does."""
+    stop, begun = ClusterController.stop, threading.Event()
+
+    async def slow(controller: ClusterController) -> None:
+        begun.set()
+        await asyncio.sleep(0.5)
+        await stop(controller)
+
+    monkeypatch.setattr(ClusterController, "stop", slow)
+    return begun
+
+
+def test_a_start_that_is_cancelled_gives_back_what_it_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow_to_stop: threading.Event
+) -> None:
+    waits = threading.Event()
+
+    async def never(_: Membership) -> None:
+        waits.set()
+        await asyncio.Event().wait()
+
+    async def used() -> None:
+        async with testing.async_broker(data=tmp_path):
+            pass
+
+    async def scenario() -> None:
+        using = asyncio.ensure_future(used())
+        assert await asyncio.to_thread(waits.wait, 60)
+        using.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await using
+
+    before = broker_threads()
+    with monkeypatch.context() as patch:
+        patch.setattr(Membership, "informed", never)
+        asyncio.run(scenario())
+    assert slow_to_stop.is_set()
+    assert broker_threads() == before
+    with testing.broker(data=tmp_path) as again:  # which finds the folder locked by nobody
+        assert again.topics() == []
+
+
+def test_a_stop_that_is_cancelled_comes_to_its_end(tmp_path: Path, slow_to_stop: threading.Event) -> None:
+    async def scenario() -> None:
+        async with testing.async_broker(data=tmp_path) as broker:
+            await broker.create_topic("kept")
+            stopping = asyncio.ensure_future(broker.stop())
+            assert await asyncio.to_thread(slow_to_stop.wait, 60)
+            stopping.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await stopping
+
+    before = broker_threads()
+    asyncio.run(scenario())
+    assert broker_threads() == before
+    with testing.broker(data=tmp_path) as again:
+        assert again.topics() == ["kept"]
+
+
+def test_a_group_may_be_waited_for_without_end() -> None:
+    with testing.broker() as broker:
+        broker.create_topic("read")
+        with Admin(bootstrap_servers=broker.bootstrap) as admin:
+            admin.alter_group_offsets("readers", {TopicPartition("read", 0): 0})
+        broker.wait_for_lag("readers", timeout=float("inf"))
+
+
+@pytest.mark.parametrize(
+    ("listener", "reached_at"),
+    [
+        ("PLAINTEXT://[::1]:0", "[::1]:9092"),
+        ("PLAINTEXT://192.0.2.7:0", "192.0.2.7:9092"),
+        ("PLAINTEXT://127.0.0.2:9092", "127.0.0.2:9092"),
+        (" PLAINTEXT://0.0.0.0:0 ,OTHER://[::1]:0", "127.0.0.1:9092"),
+        ("PLAINTEXT://[::]:0", "127.0.0.1:9092"),
+        ("PLAINTEXT://:0", "127.0.0.1:9092"),
+        ("PLAINTEXT://localhost:0", "127.0.0.1:9092"),
+    ],
+)
+def test_clients_are_sent_to_where_the_first_listener_is(listener: str, reached_at: str) -> None:
+    found = addresses.Addresses({"listeners": listener})
+    names = ["PLAINTEXT", "OTHER"][: listener.count(",") + 1]
+    found.learn(names, ["what-is-shown:9092", "other:9093"][: len(names)])
+    assert found.bootstrap == reached_at
 
 
 def test_metrics_are_served_where_a_port_is_named() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+import tempfile
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import ottla.testing
 from ottla.client.errors import BadArgument
-from ottla.testing import InProcessBroker
+from ottla.testing import InProcessBroker, StartFailed
 
 
 @pytest.mark.parametrize(
@@ -46,3 +50,13 @@ def test_what_is_raised_can_be_imported() -> None:
     with pytest.raises(ottla.testing.ConfigError), ottla.testing.broker(properties={"num.partitions": "x"}):
         pass
     assert issubclass(ottla.testing.StillBehind, TimeoutError)
+
+
+def test_of_a_cluster_that_cannot_be_started_nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
+    before = set(threading.enumerate())
+    with pytest.raises(StartFailed, match="tree cannot be started: No such file"), ottla.testing.cluster(1):
+        pass
+    assert list(tmp_path.iterdir()) == []
+    assert set(threading.enumerate()) <= before

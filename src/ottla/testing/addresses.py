@@ -21,6 +21,8 @@ ALL_INTERFACES: Final = "0.0.0.0"  # noqa: S104 - only where a container's host 
 
 _OWN: Final = "PLAINTEXT"
 _CONTAINERS: Final = "CONTAINERS"
+#: Hosts of listeners that take what comes to `HOST`: it, and those of all addresses.
+_TAKES_HOST: Final = frozenset({HOST, "localhost", "", ALL_INTERFACES, "[::]"})
 #: A name or an IPv4 address.
 _HOST_NAME: Final = re.compile(r"(?!0\.0\.0\.0$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
@@ -93,8 +95,9 @@ class Addresses:
     @property
     def bootstrap(self) -> str:
         assert self.listening_on, "the broker was not started yet"
-        host = self.listening_on[0].rpartition(":")[0]
-        return f"{host if host.startswith('127.') else HOST}:{self.port}"
+        listener = self._given.get("listeners", self._own[0]).split(",")[0]
+        host = listener.strip().partition("://")[2].rpartition(":")[0]
+        return f"{HOST if host in _TAKES_HOST else host}:{self.port}"
 
     @property
     def container_bootstrap(self) -> str:

@@ -26,8 +26,7 @@ class AsyncBroker(ThreadedBroker):
 
     async def stop(self) -> None:
         """A clean stop. The data stay for the next `start` until `close`. Nothing where it does not run."""
-        if self._loop.is_running:
-            await self._ending(self._hosted.stop)
+        await self._ending()
 
     async def restart(self) -> None:
         """A clean stop and a start, over the same data and on the same port."""
@@ -36,7 +35,7 @@ class AsyncBroker(ThreadedBroker):
 
     async def close(self) -> None:
         """Stops, ends the thread, and removes the temporary folder."""
-        await self._ending(self._hosted.close)
+        await self._ending(self._hosted.remove_temporary)
 
     async def __aenter__(self) -> Self:
         try:
@@ -80,14 +79,17 @@ class AsyncBroker(ThreadedBroker):
     async def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await asyncio.wrap_future(self._loop.submit(work))
 
-    async def _ending(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _ending(self, then: Callable[[], object] | None = None) -> None:
         """What ends the broker is done to its end, also where the test is cancelled meanwhile."""
 
         async def ended() -> None:
             try:
-                await self._run(work)
+                if self._loop.is_running:
+                    await self._run(self._hosted.stop)
             finally:
                 await asyncio.to_thread(self._loop.end)
+                if then is not None:
+                    await asyncio.to_thread(then)
 
         task = asyncio.ensure_future(ended())
         await asyncio.shield(task)

@@ -54,6 +54,9 @@ class HostedBroker:
         #: Raised by 1 at each start.
         self.starts = 0
         self._life: AsyncExitStack | None = None
+        #: Begins a life just now, and ends one.
+        self._starting: asyncio.Task[Any] | None = None
+        self._stopping: asyncio.Task[Any] | None = None
         self._broker: Broker | None = None
         self._metrics: MetricsEndpoint | None = None
         self._workers: WatchedWorkers | None = None
@@ -90,16 +93,21 @@ class HostedBroker:
     async def start(self) -> None:
         """Serves when it returns; raises what keeps a broker from starting (`StartFault`, `ConfigError`, ...)."""
         assert self._life is None, "the broker runs already"
-        for _ in range(_PORTS_TRIED - 1):
-            try:
-                await self._start()
-            except PortTaken:
-                # Between a free port's choice and the broker that listens on it others may choose the same one.
-                if not self._addresses.are_chosen_anew:
-                    raise
-            else:
-                return
-        await self._start()
+        assert self._starting is None, "the broker is being started already"
+        self._starting = asyncio.current_task()
+        try:
+            for _ in range(_PORTS_TRIED - 1):
+                try:
+                    await self._start()
+                except PortTaken:
+                    # Between a free port's choice and the broker that listens on it others may choose the same one.
+                    if not self._addresses.are_chosen_anew:
+                        raise
+                else:
+                    return
+            await self._start()
+        finally:
+            self._starting = None
 
     async def _start(self) -> None:
         if self._given_data is None and self._temporary is None:
@@ -122,25 +130,34 @@ class HostedBroker:
 
     async def stop(self) -> None:
         """A clean stop, as SIGTERM would do it. What it kept is kept. Nothing where it does not run."""
+        await self._end_start()
+        if self._stopping is not None:
+            # Its caller, who was cancelled, waits for it no more: who ends the loop now would end it half way.
+            await asyncio.wait([self._stopping])
+            return
+        self._stopping = asyncio.current_task()
         life, self._life = self._life, None
         self._broker = self._metrics = self._workers = None
-        if life is not None:
-            with self._speaking():
-                await life.aclose()
-
-    async def restart(self) -> None:
-        """A clean stop and a start, over the same data and on the same port."""
-        await self.stop()
-        await self.start()
-
-    async def close(self) -> None:
-        """Stops, and removes the temporary folder."""
         try:
-            await self.stop()
+            if life is not None:
+                with self._speaking():
+                    await life.aclose()
         finally:
-            temporary, self._temporary = self._temporary, None
-            if temporary is not None:
-                shutil.rmtree(temporary, ignore_errors=True)
+            self._stopping = None
+
+    async def _end_start(self) -> None:
+        """Of a start for which its caller waits no more: it gives back what it took, and is not hurried in that."""
+        starting = self._starting
+        if starting is not None:
+            if not starting.cancelling():
+                starting.cancel()
+            await asyncio.wait([starting])
+
+    def remove_temporary(self) -> None:
+        """Its folder, once it has stopped."""
+        temporary, self._temporary = self._temporary, None
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
 
     def _config(self) -> Config:
         # The environment is the machine's, and would make a test depend on it: it is left out.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import timedelta
 from types import TracebackType
@@ -40,9 +41,9 @@ class InProcessBroker(ThreadedBroker):
     def close(self) -> None:
         """Stops, ends the thread, and removes the temporary folder."""
         try:
-            self._run(self._hosted.close)
+            self.stop()
         finally:
-            self._loop.end()
+            self._hosted.remove_temporary()
 
     def __enter__(self) -> Self:
         try:
@@ -86,4 +87,11 @@ class InProcessBroker(ThreadedBroker):
     # Its thread
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, T]], longer_s: float = 0.0) -> T:
-        return self._loop.submit(work).result(SECONDS_MAX + longer_s)
+        seconds = min(SECONDS_MAX + longer_s, threading.TIMEOUT_MAX)
+        done = self._loop.submit(work)
+        try:
+            return done.result(seconds)
+        except TimeoutError:
+            if done.done():  # it is what the work has raised
+                raise
+            raise TimeoutError(f"the broker has not done it within {seconds:g} s") from None

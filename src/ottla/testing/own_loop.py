@@ -23,23 +23,34 @@ class OwnLoop:
         self.shift = Shift()
         self._loop: ShiftedLoop | None = None
         self._thread: threading.Thread | None = None
+        #: Of two callers at once one starts the thread.
+        self._starting = threading.Lock()
 
     @property
     def is_running(self) -> bool:
         return self._thread is not None
 
     def submit(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
-        """Begins `work` on the loop; from any thread but its own."""
-        return asyncio.run_coroutine_threadsafe(work(), self._running_loop())
+        """Begins `work` on the loop; from any thread but its own.
+
+        Raises what keeps it from having a loop: an OSError where no descriptor is left, a RuntimeError where no thread.
+        """
+        loop = self._running_loop()  # or raises, before there is a coroutine that nobody would await
+        return asyncio.run_coroutine_threadsafe(work(), loop)
 
     def _running_loop(self) -> ShiftedLoop:
-        if self._loop is None:
-            looping: Future[ShiftedLoop] = Future()
-            # A daemon, so that a test run that is cut short ends in spite of a broker that nobody closed.
-            self._thread = threading.Thread(target=_loop, args=(looping, self.shift), name="ottla-broker", daemon=True)
-            self._thread.start()
-            self._loop = looping.result(SECONDS_MAX)
-        return self._loop
+        with self._starting:
+            if self._loop is None:
+                looping: Future[ShiftedLoop] = Future()
+                # A daemon, so that a test run that is cut short ends in spite of a broker that nobody closed.
+                thread = threading.Thread(target=_loop, args=(looping, self.shift), name="ottla-broker", daemon=True)
+                thread.start()
+                try:
+                    self._loop = looping.result(SECONDS_MAX)
+                finally:
+                    looping.cancel()  # where nobody waits for it any more
+                self._thread = thread
+            return self._loop
 
     def end(self) -> None:
         loop, thread = self._loop, self._thread
@@ -50,8 +61,13 @@ class OwnLoop:
 
 
 def _loop(looping: Future[ShiftedLoop], shift: Shift) -> None:
-    with asyncio.Runner(loop_factory=lambda: ShiftedLoop(shift)) as runner:
-        loop = runner.get_loop()
-        assert isinstance(loop, ShiftedLoop)
-        looping.set_result(loop)
-        loop.run_forever()
+    try:
+        loop = ShiftedLoop(shift)
+    except BaseException as error:
+        if looping.set_running_or_notify_cancel():
+            looping.set_exception(error)
+        return
+    with asyncio.Runner(loop_factory=lambda: loop):
+        if looping.set_running_or_notify_cancel():
+            looping.set_result(loop)
+            loop.run_forever()
