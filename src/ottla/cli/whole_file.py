@@ -7,6 +7,8 @@ import stat
 from contextlib import suppress
 from typing import Final
 
+from ottla.ports.real.disk import RealDisk
+
 #: To tell drafts apart: processes in two containers have one folder and the same number.
 _CHANCE_BYTES: Final = 4
 
@@ -36,7 +38,7 @@ def write_file(path: str, data: bytes, mode: int = 0o666) -> None:
             os.unlink(draft)
         raise
     with suppress(OSError):  # the file is there; not all file systems sync a folder
-        _sync_folder(os.path.dirname(path))
+        RealDisk().sync_directory(os.path.dirname(path))
 
 
 def _mode_of(path: str) -> int | None:
@@ -44,12 +46,3 @@ def _mode_of(path: str) -> int | None:
         return os.stat(path).st_mode
     except FileNotFoundError:
         return None
-
-
-def _sync_folder(path: str) -> None:
-    """So that the name is certain as well."""
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
