@@ -11,8 +11,13 @@ from tests.client.proxy import Action, Pass, Proxy, Reply, Request
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.results import NewTopic
 from ottla.client.errors import KafkaError, SomeFailed, ThrottlingQuotaExceeded
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
+from ottla.protocol.generated.alter_partition_reassignments import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
 from ottla.protocol.generated.create_partitions import CreatePartitionsResponse, CreatePartitionsTopicResult
 from ottla.protocol.generated.create_topics import CreatableTopicResult, CreateTopicsResponse
 from ottla.protocol.generated.delete_topics import DeletableTopicResult, DeleteTopicsResponse
@@ -131,6 +136,22 @@ async def test_a_topic_of_which_nothing_is_said(bootstrap: str, key: ApiKey, cha
     assert list(caught.value.results) == ["one"]
     assert caught.value.errors["two"].code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert "says nothing of it" in str(caught.value.errors["two"])
+
+
+async def test_a_partition_that_is_to_move_of_which_nothing_is_said(bootstrap: str) -> None:
+    one, two = (TopicPartition("one", number) for number in range(2))
+
+    def rule(request: Request) -> Action:
+        if request.key != ApiKey.ALTER_PARTITION_REASSIGNMENTS:
+            return Pass()
+        answered = ReassignableTopicResponse(name="one", partitions=[ReassignablePartitionResponse(partition_index=0)])
+        return Reply(AlterPartitionReassignmentsResponse(responses=[answered]))
+
+    async with Proxy(bootstrap, rule) as proxy, Admin(bootstrap_servers=proxy.bootstrap) as admin:
+        with pytest.raises(SomeFailed) as caught:
+            await admin.alter_partition_reassignments({one: [1], two: [1]})
+    assert list(caught.value.results) == [one]
+    assert "one-1: the controller's answer says nothing of it" in str(caught.value.errors[two])
 
 
 async def test_a_description_without_the_topic(bootstrap: str) -> None:

@@ -65,9 +65,7 @@ async def told_of_topics(
         for name in left:
             row = rows.get(name)
             if row is None:
-                errors[name] = error_of(
-                    ErrorCode.UNKNOWN_SERVER_ERROR, "the controller's answer says nothing of it", about=name
-                )
+                errors[name] = said_nothing(name)
             elif row.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED:
                 throttled = error_of(row.error_code, row.error_message, about=name)
             elif row.error_code:
@@ -78,6 +76,10 @@ async def told_of_topics(
             raise throttled  # the connection rests for as long as the answer says
 
     return await asked_until_settled(cluster, attempt, None, names, results, errors)
+
+
+def said_nothing(about: str) -> KafkaError:
+    return error_of(ErrorCode.UNKNOWN_SERVER_ERROR, "the controller's answer says nothing of it", about=about)
 
 
 def longer(cluster: Cluster, timeout_ms: int) -> int:

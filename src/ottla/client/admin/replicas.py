@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ottla.client.admin.at_controller import at_controller, refuse_elsewhere
+from ottla.client.admin.at_controller import at_controller, refuse_elsewhere, said_nothing
 from ottla.client.admin.results import ElectionKind, Reassignment
 from ottla.client.errors import KafkaError, error_of, settled
 from ottla.client.wire.cluster import Cluster
@@ -71,13 +71,19 @@ async def alter_reassignments(
     answer = await at_controller(cluster, attempt)
     if answer.error_code:
         raise error_of(answer.error_code, answer.error_message)
+    done: dict[TopicPartition, None] = {}
     errors: dict[TopicPartition, KafkaError] = {}
     for answered in answer.responses:
         for one in answered.partitions:
+            tp = TopicPartition(answered.name, one.partition_index)
             if one.error_code:
-                tp = TopicPartition(answered.name, one.partition_index)
                 errors[tp] = error_of(one.error_code, one.error_message, about=str(tp))
-    settled({tp: None for tp in wanted if tp not in errors}, errors)
+            else:
+                done[tp] = None
+    for tp in wanted:
+        if tp not in done and tp not in errors:
+            errors[tp] = said_nothing(str(tp))
+    settled(done, errors)
 
 
 async def list_reassignments(
