@@ -14,6 +14,7 @@ from ottla.broker.isr_requests import IsrRequests
 from ottla.controller.interface import IsrChange, IsrResult
 from ottla.metadata import BrokerEndpoints, MetadataCache, MetadataUpdate
 from ottla.model import BrokerId, Epoch, ErrorCode
+from ottla.replication.isr_changes import IsrAsk
 from ottla.replication.replicas import Replicas
 
 THIRD = 3
@@ -260,6 +261,27 @@ def test_a_fault_in_one_partitions_answer_leaves_the_others_to_be_asked_again(mo
 
     world.run(work())
     assert sum(world.members(number) == set(ALL) for number in range(5)) == 4
+
+
+def test_a_fault_that_comes_with_every_answer_is_not_met_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = RequestsWorld(partitions=2)
+    changes = world.replicas.isr_changes
+
+    def answered(ask: IsrAsk, *_: Any) -> None:
+        changes.unknown(ask)
+        if len(world.controller.requests) < 1_000:  # by then nothing holds it up, not even the clock
+            raise RuntimeError("planted")
+
+    monkeypatch.setattr(changes, "answered", answered)
+
+    async def work() -> None:
+        world.join(0)
+        world.join(1)
+        await asyncio.sleep(60)
+        world.requests.close()
+
+    world.run(work())
+    assert 55 < len(world.controller.requests) < 75
 
 
 def test_changes_that_are_alike_are_one_line_of_the_log(log_lines: list[str]) -> None:

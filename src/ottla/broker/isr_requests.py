@@ -91,9 +91,9 @@ class IsrRequests:
             error = "".join(traceback.format_exception(task.exception()))
             log_event.error("followers that may join in-sync sets could not be looked at", error=error)
 
-    def _soon(self) -> None:
+    def _soon(self, pause_ms: int = 0) -> None:
         if self._task is None and not self._closed:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="changes of in-sync replicas")
+            self._task = asyncio.get_running_loop().create_task(self._run(pause_ms), name="changes of in-sync replicas")
             self._task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -103,11 +103,14 @@ class IsrRequests:
         if not task.cancelled() and task.exception() is not None:
             error = "".join(traceback.format_exception(task.exception()))
             log_event.error("changes of in-sync replicas failed, and are asked again", error=error)
-        if self._changes.has_asks:
+            self._soon(_AGAIN_MS_MAX)  # a fault that comes with every answer would leave no time for anything else
+        elif self._changes.has_asks:
             self._soon()
 
-    async def _run(self) -> None:
+    async def _run(self, pause_ms: int) -> None:
         """Until nothing is left to ask."""
+        if pause_ms:
+            await asyncio.sleep(pause_ms / 1000)
         pause_ms = _AGAIN_MS
         while asks := self._changes.take(CHANGES_A_REQUEST_MAX):
             if await self._ask(asks):
