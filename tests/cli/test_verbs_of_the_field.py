@@ -444,6 +444,18 @@ def test_settings_of_a_profile_are_checked(
     assert not (tmp_path / "p.yaml").exists()
 
 
+@pytest.mark.parametrize("value", ["", "[5000]", "{a: 1}"])
+def test_a_setting_of_a_profile_that_has_no_value(
+    in_process: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    file = tmp_path / "p.yaml"
+    monkeypatch.setenv("OTTLA_PROFILES", str(file))
+    file.write_text(f"current_profile: x\nprofiles: [{{name: x, settings: {{client.id: {value}}}}}]\n")
+    ran = in_process("topic", "list")
+    said = f"ottla: {file}, profile x: the value of client.id is no text and no number\n"
+    assert (ran.code, ran.err) == (faults.FAILED, said)
+
+
 def test_a_linked_file_of_profiles_stays_a_link(
     in_process: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,9 @@ class Profile:
         settings = self.found.get("settings") or {}
         if not isinstance(settings, dict):
             raise self._fault("settings is not a mapping")
+        for name, value in settings.items():
+            if value is None or isinstance(value, (list, dict)):
+                raise self._fault(f"the value of {name} is no text and no number")
         return {str(name): _plain(value) for name, value in settings.items()}
 
     @property

@@ -9,7 +9,7 @@ import pytest
 from tests.client.proxy import Action, Pass, Proxy, Reply, Request
 
 from ottla.client.admin.admin import Admin
-from ottla.client.admin.results import NewTopic
+from ottla.client.admin.results import ElectionKind, NewTopic
 from ottla.client.errors import KafkaError, SomeFailed, ThrottlingQuotaExceeded
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
@@ -21,6 +21,7 @@ from ottla.protocol.generated.alter_partition_reassignments import (
 from ottla.protocol.generated.create_partitions import CreatePartitionsResponse, CreatePartitionsTopicResult
 from ottla.protocol.generated.create_topics import CreatableTopicResult, CreateTopicsResponse
 from ottla.protocol.generated.delete_topics import DeletableTopicResult, DeleteTopicsResponse
+from ottla.protocol.generated.elect_leaders import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 from ottla.protocol.generated.metadata import MetadataResponse, MetadataResponseBroker
 from ottla.protocol.message import Message
 
@@ -152,6 +153,22 @@ async def test_a_partition_that_is_to_move_of_which_nothing_is_said(bootstrap: s
             await admin.alter_partition_reassignments({one: [1], two: [1]})
     assert list(caught.value.results) == [one]
     assert "one-1: the controller's answer says nothing of it" in str(caught.value.errors[two])
+
+
+async def test_a_partition_whose_election_is_not_said(bootstrap: str) -> None:
+    one, two = (TopicPartition("one", number) for number in range(2))
+
+    def rule(request: Request) -> Action:
+        if request.key != ApiKey.ELECT_LEADERS:
+            return Pass()
+        answered = ReplicaElectionResult(topic="one", partition_result=[PartitionResult(partition_id=0)])
+        return Reply(ElectLeadersResponse(replica_election_results=[answered]))
+
+    async with Proxy(bootstrap, rule) as proxy, Admin(bootstrap_servers=proxy.bootstrap) as admin:
+        assert await admin.elect_leaders(ElectionKind.PREFERRED) == {one: None}
+        results = await admin.elect_leaders(ElectionKind.PREFERRED, [one, two])
+    assert results[one] is None
+    assert "one-1: the controller's answer says nothing of it" in str(results[two])
 
 
 async def test_a_description_without_the_topic(bootstrap: str) -> None:

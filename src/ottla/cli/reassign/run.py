@@ -40,15 +40,14 @@ async def _run(options: argparse.Namespace) -> int:
         return OK
     async with admin(options) as client:
         check_brokers(await client.describe_cluster(), (broker for replicas in wanted.values() for broker in replicas))
-        chosen = [PartitionChoice(tp.topic, (tp.partition,)) for tp in sorted(wanted)]
+        moved = await existing(client, [PartitionChoice(tp.topic, (tp.partition,)) for tp in sorted(wanted)])
         now = {
             TopicPartition(topic.name, one.partition): list(one.replicas)
-            for topic in (await client.describe_topics(sorted({tp.topic for tp in wanted}))).values()
+            for topic in (await client.describe_topics(sorted({tp.topic for tp in moved}))).values()
             for one in topic.partitions
         }
         rows = [
-            {"topic": tp.topic, "partition": tp.partition, "replicas": now[tp], "wanted": wanted[tp]}
-            for tp in await existing(client, chosen)
+            {"topic": tp.topic, "partition": tp.partition, "replicas": now[tp], "wanted": wanted[tp]} for tp in moved
         ]
         columns = {"topic": "TOPIC", "partition": "PARTITION", "replicas": "REPLICAS", "wanted": "WANTED"}
         show_plan(options.output, "To be moved:", rows, columns, confirmed=options.yes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ottla.client.errors import KafkaError, TopicAlreadyExists
@@ -17,37 +18,41 @@ if TYPE_CHECKING:
     from ottla.client.admin.admin import Admin
     from ottla.client.admin.results import NewTopic
 
-#: Between two tries, twice as long each time: a quarter of a minute together. Behind the last one nobody waits.
-_PAUSES_S: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, None)
+#: Between two tries, twice as long each time: a quarter of a minute together.
+_PAUSES_S: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 async def have_topic(admin: Admin, topic: NewTopic) -> bool:
     """Whether it was made here; False where it was there. Raises KafkaError."""
-    for pause_s in _PAUSES_S:
+    pauses = iter(_PAUSES_S)
+    while True:
         try:
             await admin.create_topics([topic])
         except TopicAlreadyExists:
             return False
         except KafkaError as error:
-            if not error.retriable or pause_s is None:
-                raise
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(_pause_after(error, pauses))
         else:
             return True
-    raise AssertionError("the last one has returned or raised")
 
 
 def have_topic_sync(admin: sync.Admin, topic: NewTopic) -> bool:
     """The same for a thread that may wait."""
-    for pause_s in _PAUSES_S:
+    pauses = iter(_PAUSES_S)
+    while True:
         try:
             admin.create_topics([topic])
         except TopicAlreadyExists:
             return False
         except KafkaError as error:
-            if not error.retriable or pause_s is None:
-                raise
-            time.sleep(pause_s)
+            time.sleep(_pause_after(error, pauses))
         else:
             return True
-    raise AssertionError("the last one has returned or raised")
+
+
+def _pause_after(error: KafkaError, pauses: Iterator[float]) -> float:
+    """Raises the error where no other try may help, or none is left."""
+    pause_s = next(pauses, None) if error.retriable else None
+    if pause_s is None:
+        raise error
+    return pause_s

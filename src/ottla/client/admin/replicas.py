@@ -41,15 +41,15 @@ async def elect_leaders(
     answer = await at_controller(cluster, attempt)
     if answer.error_code:
         raise error_of(answer.error_code)
-    return {
-        TopicPartition(topic.topic, one.partition_id): (
-            error_of(one.error_code, one.error_message, about=f"{topic.topic}-{one.partition_id}")
-            if one.error_code
-            else None
-        )
-        for topic in answer.replica_election_results
-        for one in topic.partition_result
-    }
+    results: dict[TopicPartition, KafkaError | None] = {}
+    for topic in answer.replica_election_results:
+        for one in topic.partition_result:
+            tp = TopicPartition(topic.topic, one.partition_id)
+            results[tp] = error_of(one.error_code, one.error_message, about=str(tp)) if one.error_code else None
+    for tp in partitions or ():
+        if tp not in results:
+            results[tp] = said_nothing(str(tp))
+    return results
 
 
 async def alter_reassignments(
