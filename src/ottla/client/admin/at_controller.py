@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final, Protocol, TypeVar
 
-from ottla.client.errors import KafkaError, error_of
+from ottla.client.errors import KafkaError, error_of, said_nothing
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.settling import asked_until_settled
 from ottla.model import ErrorCode
@@ -76,10 +76,6 @@ async def told_of_topics(
             raise throttled  # the connection rests for as long as the answer says
 
     return await asked_until_settled(cluster, attempt, None, names, results, errors)
-
-
-def said_nothing(about: str) -> KafkaError:
-    return error_of(ErrorCode.UNKNOWN_SERVER_ERROR, "the controller's answer says nothing of it", about=about)
 
 
 def longer(cluster: Cluster, timeout_ms: int) -> int:

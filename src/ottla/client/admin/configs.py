@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from ottla.client.admin.results import (
@@ -13,7 +13,7 @@ from ottla.client.admin.results import (
     ConfigSynonym,
     ResourceType,
 )
-from ottla.client.errors import BadAnswer, InvalidRequest, KafkaError, error_of, settled
+from ottla.client.errors import BadAnswer, InvalidRequest, KafkaError, error_of, said_nothing, settled
 from ottla.client.wire.cluster import Cluster
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated import alter_configs as whole
@@ -64,6 +64,7 @@ async def describe(
                 errors[resource] = error_of(result.error_code, result.error_message, about=resource.name)
             else:
                 results[resource] = {one.name: _entry(one) for one in result.configs}
+        _note_unsaid(group, results, errors)
     return settled(results, errors)
 
 
@@ -98,6 +99,7 @@ async def alter_incrementally(
             errors |= dict.fromkeys(group, error)
             continue
         _sort_out(answer.responses, results, errors)
+        _note_unsaid(group, results, errors)
     settled(results, errors)
 
 
@@ -127,6 +129,7 @@ async def alter(
             errors |= dict.fromkeys(group, error)
             continue
         _sort_out(answer.responses, results, errors)
+        _note_unsaid(group, results, errors)
     settled(results, errors)
 
 
@@ -141,6 +144,12 @@ def _sort_out(
             errors[resource] = error_of(one.error_code, one.error_message, about=resource.name)
         else:
             results[resource] = None
+
+
+def _note_unsaid(
+    asked: Sequence[ConfigResource], results: Collection[ConfigResource], errors: dict[ConfigResource, KafkaError]
+) -> None:
+    errors |= {one: said_nothing(one.name) for one in asked if one not in results and one not in errors}
 
 
 def _by_broker(resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:

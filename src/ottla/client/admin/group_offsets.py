@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.client.admin.group_results import CommittedOffset
-from ottla.client.errors import KafkaError, error_of, settled
+from ottla.client.errors import KafkaError, error_of, said_nothing, settled
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.connection import BrokerConnection
 from ottla.client.wire.coordinators import PASSING, ask_coordinators
@@ -47,7 +47,7 @@ async def list_group_offsets(
             answered = [await _fetch_one(cluster, connection, group, asked[group], require_stable) for group in groups]
         for group, code, partitions in answered:
             try:
-                results[group] = _committed(group, code, partitions)
+                results[group] = _committed(group, asked[group], code, partitions)
             except KafkaError as error:
                 errors[group] = error
 
@@ -129,11 +129,20 @@ def _position(
     return TopicPartition(topic, answered.partition_index), answered.error_code, position
 
 
-def _committed(group: str, code: int, partitions: list[tuple[TopicPartition, int, CommittedOffset]]) -> Committed:
+def _committed(
+    group: str,
+    asked: Mapping[str, Sequence[int]] | None,
+    code: int,
+    partitions: list[tuple[TopicPartition, int, CommittedOffset]],
+) -> Committed:
     if code:
         raise error_of(code, about=group)
     found: Committed = {}
-    errors: dict[TopicPartition, KafkaError] = {}
+    answered = {tp for tp, _, _ in partitions}
+    named = [TopicPartition(topic, number) for topic, numbers in (asked or {}).items() for number in numbers]
+    errors: dict[TopicPartition, KafkaError] = {
+        tp: said_nothing(f"{group} in {tp}") for tp in named if tp not in answered
+    }
     for tp, fault, position in partitions:
         if fault:
             errors[tp] = error_of(fault, about=f"{group} in {tp}")
@@ -177,20 +186,21 @@ async def alter_group_offsets(cluster: Cluster, group: str, offsets: Mapping[Top
             for topic in answer.topics
             for one in topic.partitions
         }
-        _settle(group, codes, results, errors)
+        _settle(group, offsets, codes, results, errors)
 
     if offsets:
         await ask_coordinators(cluster, [group], ask)
 
 
 async def delete_group_offsets(cluster: Cluster, group: str, partitions: Iterable[TopicPartition]) -> None:
+    wanted = list(partitions)
     request = deleting.OffsetDeleteRequest(
         group_id=group,
         topics=[
             deleting.OffsetDeleteRequestTopic(
                 name=topic, partitions=[deleting.OffsetDeleteRequestPartition(partition_index=one) for one in numbers]
             )
-            for topic, numbers in by_topic(partitions).items()
+            for topic, numbers in by_topic(wanted).items()
         ],
     )
 
@@ -205,16 +215,21 @@ async def delete_group_offsets(cluster: Cluster, group: str, partitions: Iterabl
             for topic in answer.topics
             for one in topic.partitions
         }
-        _settle(group, codes, results, errors)
+        _settle(group, wanted, codes, results, errors)
 
     await ask_coordinators(cluster, [group], ask)
 
 
 def _settle(
-    group: str, codes: Mapping[TopicPartition, int], results: dict[str, None], errors: dict[str, KafkaError]
+    group: str,
+    wanted: Iterable[TopicPartition],
+    codes: Mapping[TopicPartition, int],
+    results: dict[str, None],
+    errors: dict[str, KafkaError],
 ) -> None:
     """One group's partitions: done if all are; the error that passes, or else all errors as one."""
     faults = {tp: error_of(code, about=f"{group} in {tp}") for tp, code in codes.items() if code}
+    faults |= {tp: said_nothing(f"{group} in {tp}") for tp in wanted if tp not in codes}
     passing = next((error for error in faults.values() if error.code in PASSING), None)
     if passing is not None:
         errors[group] = passing

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.client.admin.at_controller import longer
 from ottla.client.admin.results import LogDirDescription, ProducerDescription, ReplicaSize
-from ottla.client.errors import KafkaError, error_of, settled
+from ottla.client.errors import KafkaError, error_of, said_nothing, settled
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.leaders import ask_leaders, by_topic
 from ottla.model import TopicPartition
@@ -132,6 +132,9 @@ async def alter_replica_log_dirs(cluster: Cluster, moves: Mapping[int, Mapping[T
                     errors[broker, tp] = error_of(one.error_code, about=f"{tp} on broker {broker}")
                 else:
                     results[broker, tp] = None
+        for tp in wanted:
+            if (broker, tp) not in results and (broker, tp) not in errors:
+                errors[broker, tp] = said_nothing(f"{tp} on broker {broker}")
     settled(results, errors)
 
 

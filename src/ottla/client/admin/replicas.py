@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ottla.client.admin.at_controller import at_controller, refuse_elsewhere, said_nothing
+from ottla.client.admin.at_controller import at_controller, refuse_elsewhere
 from ottla.client.admin.results import ElectionKind, Reassignment
-from ottla.client.errors import KafkaError, error_of, settled
+from ottla.client.errors import KafkaError, error_of, said_nothing, settled
 from ottla.client.wire.cluster import Cluster
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.alter_partition_reassignments import (

@@ -113,6 +113,7 @@ from ottla.client.errors.own import (
     WrongConsumerState,
     WrongThread,
     all_settled,
+    said_nothing,
     settled,
 )
 from ottla.client.errors.transactional import (
@@ -236,5 +237,6 @@ __all__ = [
     "WrongTransactionState",
     "all_settled",
     "error_of",
+    "said_nothing",
     "settled",
 ]

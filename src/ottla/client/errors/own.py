@@ -46,6 +46,11 @@ class BadAnswer(ConnectionLost):
     """The peer sent what is no answer to what was asked; the connection is closed, since nothing behind it counts."""
 
 
+def said_nothing(about: str) -> BadAnswer:
+    """The error of what an answer leaves out: nobody knows whether it was done."""
+    return BadAnswer(f"{about}: the answer says nothing of it")
+
+
 class RequestTimedOut(KafkaError):
     """No answer within the time-out; the connection is closed, since its answers come in order."""
 
