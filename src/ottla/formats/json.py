@@ -30,7 +30,7 @@ _AT_ONCE: Final = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", 
 _TIMES: Final = frozenset({"timestamp", "timestamp_ntz", "date"})
 _DAY: Final = r"^[1-8]\d{3}-\d\d-\d\d"
 _SECOND: Final = _DAY + r"[T ]\d\d:\d\d:\d\d(\.\d{1,6})?"
-_ZONED: Final = _SECOND + r"(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$"
+_ZONED: Final = _SECOND + r"(Z|[+-](0\d|1[0-7]):[0-5]\d)$"
 #: Fewer rows are not worth another try with half of them.
 _ROWS_AT_ONCE_MIN: Final = 128
 

@@ -24,7 +24,7 @@ _RANGES: Final = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2*
 #: A whole number of more digits fits no type but a decimal's, and those have 38.
 _DIGITS_MAX: Final = 100
 _NOT_NUMBERS: Final = {
-    **dict.fromkeys(("Infinity", "+Infinity", "INF", "+INF"), float("inf")),
+    **dict.fromkeys(("Infinity", "+Infinity", "+INF"), float("inf")),
     **dict.fromkeys(("-Infinity", "-INF"), float("-inf")),
     "NaN": float("nan"),
 }
@@ -33,10 +33,18 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _SHOWN_MAX: Final = 60
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT: Final = Context(prec=200, rounding=ROUND_HALF_UP)
-_TIME: Final = re.compile(
-    r"(\d{4})-(\d\d?)-(\d\d?)(?:[T ](\d\d?):(\d\d?)(?::(\d\d?)(?:\.(\d{1,9}))?)?\s*(Z|UTC|GMT|[+-]\d\d?(?::?\d\d)?)?)?",
-    re.ASCII,
-)
+#: What Spark passes over around a time, and before its zone; all of it or nothing, or many blanks would take long.
+_BLANK: Final = r"[\0- \x7f]*+"
+_OFFSET: Final = r"[+-](?:\d\d?(?::\d\d?)?|\d{4})"
+_ZONE: Final = rf"(Z|(?:UTC|GMT|UT)(?:{_OFFSET})?|{_OFFSET})?"
+#: It may end early, and has a zone only where it has seconds.
+_CLOCK: Final = rf"[T ](\d\d?)(?::(\d\d?)(?::(\d\d?)(?:\.(\d*+))?{_BLANK}{_ZONE})?)?"
+#: A year alone is its first day, and so is a month.
+_TIME: Final = re.compile(rf"{_BLANK}(\d{{4}})(?:-(\d\d?)(?:-(\d\d?)(?:{_CLOCK})?)?)?{_BLANK}", re.ASCII)
+#: What stands behind a day and a T or a blank is passed over.
+_DATE: Final = re.compile(rf"{_BLANK}(\d{{4}})(?:-(\d\d?)(?:-(\d\d?)(?:[T ].*)?)?)?{_BLANK}", re.ASCII | re.DOTALL)
+_AHEAD_MAX: Final = timedelta(hours=18)
+_DECIMAL: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
 class Number(str):
@@ -154,8 +162,11 @@ def _binary(value: Any, _: Simple) -> bytes:
 def _decimal(value: Any, kind: Simple) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, str) or len(value) > _DIGITS_MAX:
         raise Misfit
-    found = Decimal(str(value))
-    if not found.is_finite() or found.adjusted() >= kind.precision - kind.scale:
+    text = value.replace(",", "")  # wherever they stand
+    if _DECIMAL.fullmatch(text) is None:
+        raise Misfit
+    found = Decimal(text)
+    if found.adjusted() >= kind.precision - kind.scale:
         raise Misfit
     rounded = found.quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
     if rounded.adjusted() >= kind.precision - kind.scale and rounded:
@@ -164,8 +175,8 @@ def _decimal(value: Any, kind: Simple) -> Decimal:
 
 
 def _date(value: Any, _: Simple) -> date:
-    match = _matched(value)
-    return date(int(match[1]), int(match[2]), int(match[3]))
+    match = _matched(value, _DATE)
+    return date(int(match[1]), int(match[2] or 1), int(match[3] or 1))
 
 
 def _timestamp(value: Any, _: Simple) -> datetime:
@@ -184,15 +195,16 @@ def _timestamp_ntz(value: Any, _: Simple) -> datetime:
 
 
 def _time_of(value: Any) -> tuple[datetime, timezone | None]:
-    match = _matched(value)
-    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    match = _matched(value, _TIME)
+    year, month, day = (int(part or 1) for part in match.groups()[:3])
+    hour, minute, second = (int(part or 0) for part in match.groups()[3:6])
     micros = int((match[7] or "0").ljust(6, "0")[:6])
     found = datetime(year, month, day, hour, minute, second, micros)  # noqa: DTZ001 - its zone is the caller's
     return found, _zone(match[8])
 
 
-def _matched(value: Any) -> re.Match[str]:
-    match = _TIME.fullmatch(value) if type(value) is str else None
+def _matched(value: Any, form: re.Pattern[str]) -> re.Match[str]:
+    match = form.fullmatch(value) if type(value) is str else None
     if match is None:
         raise Misfit
     return match
@@ -201,12 +213,15 @@ def _matched(value: Any) -> re.Match[str]:
 def _zone(text: str | None) -> timezone | None:
     if text is None:
         return None
-    if text in {"Z", "UTC", "GMT"}:
+    offset = text.lstrip("ZUTCGM")
+    if not offset:
         return UTC
-    digits = text[1:].replace(":", "")
-    hours, minutes = (digits, "0") if len(digits) <= 2 else (digits[:-2], digits[-2:])
+    digits = offset[1:]
+    hours, minutes = digits.split(":") if ":" in digits else (digits[:2], digits[2:] or "0")
     ahead = timedelta(hours=int(hours), minutes=int(minutes))
-    return timezone(-ahead if text[0] == "-" else ahead)
+    if ahead > _AHEAD_MAX or int(minutes) > 59:
+        raise Misfit
+    return timezone(-ahead if offset[0] == "-" else ahead)
 
 
 def with_texts(text: str, pos: int, kind: DdlType) -> tuple[Any, int]:
