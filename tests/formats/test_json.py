@@ -314,9 +314,16 @@ def test_the_way_back() -> None:
     values = pa.array([{"a": 1, "b": "ü", "c": None}, None, {"a": 2, "b": "", "c": [1.5]}])
     assert writing.encode(values).to_pylist() == ['{"a":1,"b":"ü"}'.encode(), None, b'{"a":2,"b":"","c":[1.5]}']
     value = {"t": datetime(2024, 1, 2, tzinfo=UTC), "d": Decimal("1.50"), "x": b"\1\2"}
-    assert writing.encode_one(value) == b'{"t":"2024-01-02T00:00:00+00:00","d":"1.50","x":"AQI="}'
+    assert writing.encode_one(value) == b'{"t":"2024-01-02T00:00:00+00:00","d":1.50,"x":"AQI="}'
+    numbers = [Decimal("-0E-10"), None, Decimal("NaN")]
+    value = {"l": numbers, "f": -math.inf, "t": 'a"', 3: {"d": Decimal(7), "n": None}}
+    assert writing.encode_one(value) == b'{"l":[-0E-10,null,"NaN"],"f":"-Infinity","t":"a\\"","3":{"d":7}}'
+    assert writing.encode(pa.array([1.0, math.nan, 1e300])).to_pylist() == [b"1.0", b'"NaN"', b"1e+300"]
+    floats = pa.array([1.1, 0.1, 16777216.0, 3.4028235e38, None, math.inf], pa.float32())
+    texts = [b"1.1", b"0.1", b"16777216.0", b"3.4028235e+38", None, b'"Infinity"']
+    assert writing.encode(floats).to_pylist() == texts
     with pytest.raises(BadValue, match="row 1: no JSON"):
-        writing.encode(pa.array([1.0, math.nan]))
+        writing.encode(pa.array([None, 5], pa.duration("s")))
 
 
 def test_a_map_is_an_object_wherever_it_stands() -> None:

@@ -12,9 +12,11 @@ run into each other are kept from it. Where it objects, halves are tried, and wh
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
+from struct import Struct
 from typing import Any, Final
 
 from ottla.formats.ddl import ArrayOf, DdlType, Simple, StructOf, arrow_type_of, parsed_ddl
@@ -31,6 +33,7 @@ _TIMES: Final = frozenset({"timestamp", "timestamp_ntz", "date"})
 _DAY: Final = r"^[1-8]\d{3}-\d\d-\d\d"
 _SECOND: Final = _DAY + r"[T ]\d\d:\d\d:\d\d(\.\d{1,6})?"
 _ZONED: Final = _SECOND + r"(Z|[+-](0\d|1[0-7]):[0-5]\d)$"
+_FLOAT: Final = Struct("f")
 #: Fewer rows are not worth another try with half of them.
 _ROWS_AT_ONCE_MIN: Final = 128
 
@@ -239,7 +242,8 @@ def _spread(found: Any, values: Any) -> Any:
 
 
 class JsonEncoder(Encoder):
-    """As Spark's `to_json`: members that are null are left out, and a map is an object, with its nulls."""
+    """As Spark's `to_json`: members that are null are left out, a map is an object, with its nulls, a decimal is a
+    number, and a double that is none a text. Times keep their microseconds, of which Spark writes three digits."""
 
     def encode(self, values: Any) -> Any:
         from ottla.arrow.library import pa
@@ -257,12 +261,38 @@ class JsonEncoder(Encoder):
 
     def encode_one(self, value: Any) -> bytes:
         try:
-            text = json.dumps(
-                _without_nulls(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_as_text
-            )
-            return text.encode()
+            found = _without_nulls(value)
+            try:
+                return _dumped(found).encode()
+            except (_NoPlainNumber, ValueError):  # ValueError: of NaN
+                return _text_of(found).encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise BadValue(f"no JSON: {error}") from None
+
+
+class _NoPlainNumber(Exception):
+    """There is a decimal, which `json` cannot write as a number."""
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_as_plain_text)
+
+
+def _as_plain_text(value: Any) -> str:
+    if isinstance(value, Decimal):
+        raise _NoPlainNumber
+    return _as_text(value)
+
+
+def _text_of(value: Any) -> str:
+    """The same, piece by piece, with the numbers that `json` does not write."""
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{_dumped(_name(name))}:{_text_of(one)}' for name, one in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_text_of, value))}]"
+    if isinstance(value, Decimal | float) and not math.isfinite(value):
+        return _dumped("NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity")
+    return str(value) if isinstance(value, Decimal) else _dumped(value)
 
 
 def _rows(values: Any) -> list[Any]:
@@ -291,6 +321,8 @@ def _mapped(kind: Any) -> Callable[[Any], Any] | None:
     if types.is_map(kind):
         of_item = _mapped(kind.item_type) or _as_it_is
         return lambda pairs: None if pairs is None else _Object((_name(key), of_item(one)) for key, one in pairs)
+    if types.is_float32(kind):
+        return _shortest
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         of_one = _mapped(kind.value_type)
         return of_one and (lambda values: None if values is None else [of_one(one) for one in values])
@@ -305,6 +337,14 @@ def _of_struct(of_members: dict[str, Callable[[Any], Any]]) -> Callable[[Any], A
         return value and {name: of_members.get(name, _as_it_is)(one) for name, one in value.items()}
 
     return convert
+
+
+def _shortest(value: float | None) -> float | None:
+    """The double with the fewest digits that is this float: 1.1, and not 1.100000023841858."""
+    if value is None or not math.isfinite(value):
+        return value
+    shorter = (float(f"{value:.{digits}g}") for digits in range(6, 9))
+    return next((one for one in shorter if _FLOAT.unpack(_FLOAT.pack(one))[0] == value), value)
 
 
 def _as_it_is(value: Any) -> Any:

@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from tests.formats.registry_server import registry_server
 from tests.spark.sink.conftest import Read
 
-from ottla.formats import decoder
+from ottla.formats import decoder, encoder
 from ottla.formats.registry import _opened
 from ottla.spark.options import OptionError
 from ottla.spark.sink import batch_writer
@@ -65,6 +65,20 @@ def test_values_by_a_format(
     column, errors = decoder(spec).decode(pa.array(values, pa.binary()))
     assert errors.null_count == len(values)
     assert column.to_pylist() == ROWS
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.timeout(600)  # a JVM starts, on a machine with other work
+def test_json_says_what_to_json_says(spark: Any) -> None:
+    columns = (
+        *("1.50 AS a", "cast(0 AS DECIMAL(20, 10)) AS b", "cast('-inf' AS DOUBLE) AS c", "cast(1.1 AS FLOAT) AS d"),
+        *("array(2.5, null) AS e", "map('x', cast('nan' AS FLOAT), 'y', null) AS f", "map(1, 2.50) AS g", "X'01' AS h"),
+        *("named_struct('m', map('k', cast(0.1 AS FLOAT)), 'n', null) AS i", "date'2024-01-02' AS j", "'ü\"' AS k"),
+    )
+    row = f"struct({', '.join(columns)})"
+    both = spark.sql(f"SELECT to_json({row}) AS theirs, {row} AS ours").toArrow()
+    ours = encoder("json").encode(both.column("ours").combine_chunks()).to_pylist()
+    assert [one.decode() for one in ours] == both.column("theirs").to_pylist()
 
 
 def test_a_registry_has_the_schema_before_a_row_is_written(
