@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import socket
 import struct
 import weakref
@@ -13,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.garbage import are_gone
 from tests.handlers.frames import fetch_request
 from tests.storage.at_once import cut_to, expire
 from tests.storage.log_world import NOW, TP, World, batch
@@ -394,5 +394,4 @@ def test_what_nobody_uses_any_more_goes(partition: Partition, run: Any, policy: 
     wire.close()
     gone = weakref.ref(wire)
     del wire
-    gc.collect()
-    assert gone() is None
+    assert are_gone([gone])

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.garbage import are_gone
 from tests.native.conftest import NOTHING_COMPILED
 from tests.storage.log_world import NOW, SMALL, TP, World, batch
 
@@ -478,8 +479,7 @@ def test_lanes_and_runs_go_when_nobody_knows_them(partition: Partition) -> None:
         tokens.append(weakref.ref(token))
     del run, token, wire
     gathered.clear()
-    gc.collect()
-    assert [token() for token in tokens] == [None] * 50
+    assert are_gone(tokens)
 
 
 def test_a_run_keeps_its_lanes_until_it_is_cleared(partition: Partition, run: Any) -> None:
@@ -492,8 +492,7 @@ def test_a_run_keeps_its_lanes_until_it_is_cleared(partition: Partition, run: An
     gc.collect()
     assert known() is not None
     run.clear()
-    gc.collect()
-    assert known() is None
+    assert are_gone([known])
 
 
 def test_what_makes_no_lane(partition: Partition, run: Any) -> None:
@@ -656,8 +655,7 @@ def test_what_is_held_keeps_its_lanes(partition: Partition, run: Any) -> None:
     gc.collect()
     assert known() is not None
     del later
-    gc.collect()
-    assert known() is None
+    assert are_gone([known])
 
 
 def test_the_shortest_time_of_its_requests(partition: Partition, run: Any, wire: Wire) -> None:

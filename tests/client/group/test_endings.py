@@ -4,7 +4,6 @@ group, and that nothing of them stays behind."""
 from __future__ import annotations
 
 import asyncio
-import gc
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from ottla.protocol.apis import ApiKey
 from tests.client.group.members import QUICK, Member, close, poll_on, shares, until, write
 from tests.client.proxy import Action, Pass, Proxy, Request, Silence
 from tests.client.short_times import having
+from tests.garbage import are_gone
 
 #: Longer than a test may take: whoever waits for a session to end does not pass.
 NEVER_MS = 1_200_000
@@ -92,8 +92,7 @@ async def test_nothing_is_left_behind(bootstrap: str, topic: str, group: str, wh
         assert left == []
     gone = weakref.ref(consumer)
     del consumer
-    gc.collect()
-    assert gone() is None
+    assert are_gone([gone])
 
 
 async def test_whoever_waits_for_a_commit_hears_that_the_consumer_is_closed(
