@@ -27,12 +27,43 @@ def test_every_type() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "a INT, b STRUCT<c: STRING>",
+        "a INT COMMENT 'it\\'s, b', b STRUCT<c: STRING COMMENT \"x\"> NOT NULL COMMENT ''",
+        "struct<a:int,b:struct<c:string>>",
+        " STRUCT < a INT, b STRUCT<c STRING> > ",
+        "`a` INT NOT NULL, b STRUCT<c: STRING NOT NULL>",
+    ],
+)
+def test_ways_to_write_the_same(text: str) -> None:
+    inner = pa.struct([("c", pa.string())])
+    assert arrow_type_of(parsed_ddl(text)) == pa.struct([("a", pa.int32()), ("b", inner)])
+
+
+def test_columns_of_the_names_of_words() -> None:
+    assert [name for name, _ in parsed_ddl("struct INT, comment STRING, not BOOLEAN").fields] == [
+        "struct",
+        "comment",
+        "not",
+    ]
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "has no column"),
         ("a", "a name is missing"),
         ("a int b int", "a comma is missing"),
         ("a int,, b int", "a name is missing"),
+        ("a int,", "a name is missing"),
+        ("a int comment", "a text in quotes is missing"),
+        ("a int comment 'x", "a text in quotes is missing"),
+        ("a int comment 'x' b int", "a comma is missing"),
+        ("struct<a int", "a comma or > is missing"),
+        ("struct<a int>, b int", "something stands behind the struct"),
+        ("struct<>", "has no column"),
+        ("a struct<b int,>", "a name is missing"),
         ("a text", "there is no type text"),
         ("a int, a string", "there are two columns a"),
         ("a array<int", "> is missing"),

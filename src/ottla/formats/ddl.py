@@ -1,6 +1,7 @@
 """Columns as Spark's DDL names them: `id BIGINT, name STRING, items ARRAY<STRUCT<sku: STRING, count: INT>>`.
 
-Every column may be null, as what is parsed may lack it, so that `NOT NULL` is read and means nothing.
+The same between `STRUCT<` and `>` is how `schema.simpleString()` writes them. Every column may be null, as what is
+parsed may lack it, so that `NOT NULL` is read and means nothing; neither does `COMMENT 'text'`.
 """
 
 from __future__ import annotations
@@ -57,13 +58,14 @@ FIELDS_MAX: Final = 10_000
 #: Of the text at a fault, characters.
 _SHOWN_MAX: Final = 20
 
+_QUOTED: Final = re.compile(r"""\s*(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""", re.DOTALL)
+_STRUCT: Final = re.compile(r"\s*struct\s*<", re.IGNORECASE)
 _TOKEN: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+)|([<>,:()]))", re.ASCII)
 
 
 def parsed_ddl(text: str) -> StructOf:
     """The columns; raises BadSpec, which says where."""
-    reading = _Reading(text)
-    found = reading.fields(1, end=None)
+    found = _Reading(text).whole()
     if not found.fields:
         raise BadSpec("the schema has no column: give a list such as id BIGINT, name STRING")
     return found
@@ -75,12 +77,21 @@ class _Reading:
         self._pos = 0
         self._count = 0
 
+    def whole(self) -> StructOf:
+        if _STRUCT.match(self._text) is None:
+            return self.fields(1, end=None)
+        self._name()
+        self._needs("<")
+        found = self.fields(1, end=">")
+        self._needs(">")
+        if not self._at_end(None):
+            raise self._fault("something stands behind the struct")
+        return found
+
     def fields(self, depth: int, end: str | None) -> StructOf:
         """Up to the bracket that ends them, or to the text's end."""
         found: dict[str, DdlType] = {}
-        while True:
-            if self._at_end(end):
-                break
+        while found or not self._at_end(end):
             name = self._name()
             if name in found:
                 raise self._fault(f"there are two columns {name}")
@@ -91,6 +102,8 @@ class _Reading:
             found[name] = self._type(depth)
             if self._takes("not") and not self._takes("null"):
                 raise self._fault("NULL is missing behind NOT")
+            if self._takes("comment"):
+                self._quoted()
             if not self._takes(","):
                 if not self._at_end(end):
                     raise self._fault(f"a comma{' or ' + end if end else ''} is missing")
@@ -148,6 +161,12 @@ class _Reading:
             raise self._fault("a name is missing")
         self._pos = match.end()
         return match[2] if match[1] is None else match[1].replace("``", "`")
+
+    def _quoted(self) -> None:
+        match = _QUOTED.match(self._text, self._pos)
+        if match is None:
+            raise self._fault("a text in quotes is missing behind COMMENT")
+        self._pos = match.end()
 
     def _takes(self, wanted: str) -> bool:
         match = _TOKEN.match(self._text, self._pos)
