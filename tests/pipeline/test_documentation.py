@@ -37,6 +37,14 @@ def test_the_example_is_what_init_writes(
     assert "is there already: name another file" in capsys.readouterr().err
 
 
+def test_an_example_that_cannot_be_written_whole_leaves_its_name_free(tmp_path: Path) -> None:
+    file = tmp_path / "orders.py"
+    command = shlex.join([sys.executable, "-m", "ottla", "pipeline", "init", str(file)])
+    ran = subprocess.run(["sh", "-c", f"ulimit -f 0; exec {command}"], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (faults.FAILED, f"ottla: cannot write {file}: File too large\n")
+    assert not file.exists()
+
+
 def test_every_name_is_on_the_page() -> None:
     assert {name for name in names if name not in PAGE} == {"PipelineError"}
 

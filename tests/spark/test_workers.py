@@ -77,6 +77,16 @@ def test_workers_have_pyspark_as_it_is_installed(tmp_path: Path, monkeypatch: py
     assert not any(".zip" in place or ".jar" in place for place in path if "pyspark" in place)
 
 
+def test_what_a_power_cut_has_left_of_the_script_is_written_anew(tmp_path: Path) -> None:
+    environment = {"XDG_CACHE_HOME": str(tmp_path)}
+    script = Path(worker_python(environment))
+    whole = script.read_bytes()
+    for left in (b"", whole[:40], bytes(len(whole))):
+        script.write_bytes(left)
+        assert worker_python(environment) == str(script)
+        assert script.read_bytes() == whole
+
+
 def test_another_spark_has_its_own(tmp_path: Path) -> None:
     assert worker_python({"SPARK_HOME": "/opt/spark", "XDG_CACHE_HOME": str(tmp_path)}) == sys.executable
 

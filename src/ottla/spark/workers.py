@@ -14,6 +14,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import Final
 
@@ -57,12 +58,25 @@ def _installed_home() -> str | None:
 
 
 def _write(path: str, script: str) -> None:
-    """In one piece: another process may be about to start it."""
-    if os.path.isfile(path):
+    """In one piece: another process may be about to start it. What a power cut has left of it is written anew."""
+    if _has(path, script.encode()):
         return
     os.makedirs(os.path.dirname(path), exist_ok=True)
     fresh = f"{path}.{os.getpid()}"
-    with open(fresh, "w", encoding="utf-8") as file:
-        file.write(script)
-    os.chmod(fresh, 0o700)
-    os.replace(fresh, path)
+    try:
+        with open(fresh, "w", encoding="utf-8") as file:
+            file.write(script)
+        os.chmod(fresh, 0o700)
+        os.replace(fresh, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(fresh)
+        raise
+
+
+def _has(path: str, content: bytes) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read() == content
+    except FileNotFoundError:
+        return False

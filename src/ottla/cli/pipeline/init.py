@@ -6,6 +6,8 @@ ottla pipeline init orders.py
 from __future__ import annotations
 
 import argparse
+import os
+from typing import TextIO
 
 from ottla.cli.faults import EXISTS, OK, CommandFault
 
@@ -19,10 +21,20 @@ def run(options: argparse.Namespace) -> int:
 
     try:
         with open(options.file, "x", encoding="utf-8") as file:
-            file.write(TEXT)
+            _write(file, TEXT)
     except FileExistsError:
         raise CommandFault(f"{options.file} is there already: name another file", EXISTS) from None
     except OSError as error:
         raise CommandFault(f"cannot write {options.file}: {error.strerror or error}") from error
     print(f"{options.file} is written; it reads the topic orders. Run it: ottla pipeline run {options.file}")
     return OK
+
+
+def _write(file: TextIO, text: str) -> None:
+    """All of it or nothing: half an example would keep the next try from its name."""
+    try:
+        file.write(text)
+        file.flush()
+    except OSError:
+        os.unlink(file.name)
+        raise
