@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 import math
+from array import array
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
-from struct import Struct
 from typing import Any, Final
 
 from ottla.formats.ddl import ArrayOf, DdlType, Simple, StructOf, arrow_type_of, parsed_ddl
@@ -33,7 +33,6 @@ _TIMES: Final = frozenset({"timestamp", "timestamp_ntz", "date"})
 _DAY: Final = r"^[1-8]\d{3}-\d\d-\d\d"
 _SECOND: Final = _DAY + r"[T ]\d\d:\d\d:\d\d(\.\d{1,6})?"
 _ZONED: Final = _SECOND + r"(Z|[+-](0\d|1[0-7]):[0-5]\d)$"
-_FLOAT: Final = Struct("f")
 #: Fewer rows are not worth another try with half of them.
 _ROWS_AT_ONCE_MIN: Final = 128
 
@@ -344,7 +343,7 @@ def _shortest(value: float | None) -> float | None:
     if value is None or not math.isfinite(value):
         return value
     shorter = (float(f"{value:.{digits}g}") for digits in range(6, 9))
-    return next((one for one in shorter if _FLOAT.unpack(_FLOAT.pack(one))[0] == value), value)
+    return next((one for one in shorter if array("f", [one])[0] == value), value)
 
 
 def _as_it_is(value: Any) -> Any:
