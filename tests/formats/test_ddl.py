@@ -30,6 +30,7 @@ def test_every_type() -> None:
     "text",
     [
         "a INT, b STRUCT<c: STRING>",
+        "a INT COMMENT 'it''s', b STRUCT<c: STRING>",
         "a INT COMMENT 'it\\'s, b', b STRUCT<c: STRING COMMENT \"x\"> NOT NULL COMMENT ''",
         "struct<a:int,b:struct<c:string>>",
         " STRUCT < a INT, b STRUCT<c STRING> > ",

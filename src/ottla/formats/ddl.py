@@ -58,7 +58,7 @@ FIELDS_MAX: Final = 10_000
 #: Of the text at a fault, characters.
 _SHOWN_MAX: Final = 20
 
-_QUOTED: Final = re.compile(r"""\s*(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""", re.DOTALL)
+_QUOTED: Final = re.compile(r"""\s*(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")++""", re.DOTALL)
 _STRUCT: Final = re.compile(r"\s*struct\s*<", re.IGNORECASE)
 _TOKEN: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+)|([<>,:()]))", re.ASCII)
 
