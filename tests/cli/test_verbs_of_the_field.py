@@ -21,7 +21,7 @@ from ottla import __version__
 from ottla.cli import faults
 from ottla.cli.addresses import with_ports
 from ottla.cli.profiles import changed_profiles, read_profiles
-from ottla.cli.whole_file import write_file
+from ottla.ports.real.whole_file import write_file
 from ottla.testing import InProcessBroker
 from ottla.testing import broker as broker_in_process
 from tests.cli.conftest import SECONDS_MAX, Command, environment, run_process

@@ -146,7 +146,7 @@ class Profiles:
         """All or nothing: a reader has the file as it was, or as it is, and so has a start after a crash."""
         import yaml
 
-        from ottla.cli.whole_file import write_file
+        from ottla.ports.real.whole_file import write_file
 
         self._document = {"version": _VERSION, "current_profile": "", **self._document}
         text = yaml.safe_dump(self._document, sort_keys=False, allow_unicode=True, default_flow_style=False)

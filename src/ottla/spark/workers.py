@@ -14,9 +14,10 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from importlib.util import find_spec
 from typing import Final
+
+from ottla.ports.real.whole_file import write_file
 
 _SCRIPT: Final = """#!/bin/sh
 kept=
@@ -62,16 +63,7 @@ def _write(path: str, script: str) -> None:
     if _has(path, script.encode()):
         return
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    fresh = f"{path}.{os.getpid()}"
-    try:
-        with open(fresh, "w", encoding="utf-8") as file:
-            file.write(script)
-        os.chmod(fresh, 0o700)
-        os.replace(fresh, path)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(fresh)
-        raise
+    write_file(path, script.encode(), 0o700, flushed=False)
 
 
 def _has(path: str, content: bytes) -> bool:

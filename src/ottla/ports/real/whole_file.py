@@ -1,4 +1,7 @@
-"""Writes a file that somebody needs after a crash: the old one or the new one is there, whole, if the power goes."""
+"""Writes a file of a person's or a pipeline's, which no broker has: a reader sees the old one or the new one, whole.
+
+A broker's own files are written through its disk (`ports/whole_files.py`).
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ from ottla.ports.real.disk import RealDisk
 _CHANCE_BYTES: Final = 4
 
 
-def write_file(path: str, data: bytes, mode: int = 0o666) -> None:
+def write_file(path: str, data: bytes, mode: int = 0o666, *, flushed: bool = True) -> None:
     """`mode` is for one that is new. A link stays one, and what is no file (a pipe, /dev/null) is written into.
 
-    Raises OSError, and the old file is as it was.
+    `flushed` is for what must be whole after a power cut too. Raises OSError, and the old file is as it was.
     """
     path = os.path.realpath(path)
     there = _mode_of(path)
@@ -30,15 +33,17 @@ def write_file(path: str, data: bytes, mode: int = 0o666) -> None:
             if there is not None:
                 os.fchmod(file.fileno(), stat.S_IMODE(there))
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if flushed:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(draft, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(draft)
         raise
-    with suppress(OSError):  # the file is there; not all file systems sync a folder
-        RealDisk().sync_directory(os.path.dirname(path))
+    if flushed:
+        with suppress(OSError):  # the file is there; not all file systems sync a folder
+            RealDisk().sync_directory(os.path.dirname(path))
 
 
 def _mode_of(path: str) -> int | None:

@@ -1,0 +1,57 @@
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.pipeline.places import read_json, write_json
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the system is asked for, in order."""
+    calls: list[str] = []
+
+    def noted(name: str) -> Any:
+        real = getattr(os, name)
+
+        def call(*args: Any) -> Any:
+            calls.append(name)
+            return real(*args)
+
+        return call
+
+    for name in ("fsync", "replace"):
+        monkeypatch.setattr(os, name, noted(name))
+    return calls
+
+
+def test_a_note_outlives_the_machine_with_its_name(tmp_path: Path, done: list[str]) -> None:
+    """How far dead letters were sent again, or which files a backfill replaces, is in the note alone: a name that is
+    not on the medium is the old note's after a power cut."""
+    path = str(tmp_path / "replay" / "letters.json")
+    write_json(path, {"done": [3]})
+    assert done == ["fsync", "replace", "fsync"]
+    assert read_json(path) == {"done": [3]}
+
+
+def test_what_is_shown_of_a_run_costs_no_flush(tmp_path: Path, done: list[str]) -> None:
+    path = str(tmp_path / "status.json")
+    write_json(path, {"rows": 1}, flushed=False)
+    write_json(path, {"rows": 2}, flushed=False)
+    assert done == ["replace", "replace"]
+    assert read_json(path) == {"rows": 2}
+
+
+def test_what_cannot_be_written_leaves_the_old_and_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "note.json")
+    write_json(path, {"kept": True})
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_json(path, {"kept": False})
+    assert os.listdir(tmp_path) == ["note.json"]
+    assert read_json(path) == {"kept": True}
