@@ -67,6 +67,7 @@ def test_the_example(tmp_path: Path) -> None:
 
 
 TABLE = "@table\ndef one(): pass\n"
+CHANGES = "apply_changes(target='a', source='b', keys=['id'], sequence_by='at', "
 MISTAKES = {
     "def one(:\n": r"shop\.py, line 2: .*: mend the line",
     "1 / 0\n": r"shop\.py, line 2: ZeroDivisionError: division by zero",
@@ -88,6 +89,14 @@ MISTAKES = {
     TABLE + "read_topic('a')\n": r"read_topic works inside of a function of a pipeline",
     "apply_changes(target='a', source='b', keys='id', sequence_by='at')\n": r"keys is a list of columns",
     "apply_changes(target='a', source='b', keys=['id'], sequence_by='at', stored_as_scd_type=3)\n": r"is 1 or 2, not 3",
+    CHANGES + "except_column_list='gone')\n": r'except_column_list is a list of columns: except_column_list=\["id"\]',
+    CHANGES + "column_list=[1])\n": r"column_list is a list of columns",
+    CHANGES
+    + "column_list=['a'], except_column_list=['b'])\n": r"column_list and except_column_list exclude each other",
+    CHANGES + "track_history_column_list=['a'])\n": r"history is kept with stored_as_scd_type=2 alone",
+    CHANGES + "stored_as_scd_type=2, track_history_column_list=['a'], track_history_except_column_list=['b'])\n": (
+        r"track_history_column_list and track_history_except_column_list exclude each other"
+    ),
 }
 
 

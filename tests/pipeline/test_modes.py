@@ -184,6 +184,20 @@ def test_changes_in_any_order(pipeline: Pipeline) -> None:
 
 
 @pytest.mark.slow
+def test_what_is_no_change_is_a_dead_letter(pipeline: Pipeline) -> None:
+    pipeline.define(CHANGES)
+    pipeline.send({"id": 1, "name": "Ann", "at": 1}, b"no JSON")
+    pipeline.catch_up()
+    assert pipeline.rows("now", "*") == [(1, "Ann", 1)]
+    assert pipeline.rows("ever", "*") == [(1, "Ann", 1, None)]
+    letters = pipeline.records(f"{pipeline.topic}-dlq")
+    assert sorted((letter.value, headers(letter)["ottla.dlq.table"]) for letter in letters) == [
+        (b"no JSON", "ever"),
+        (b"no JSON", "now"),
+    ]
+
+
+@pytest.mark.slow
 def test_a_stream_until_it_is_stopped(pipeline: Pipeline) -> None:
     pipeline.define(
         """

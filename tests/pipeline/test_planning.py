@@ -172,7 +172,7 @@ def test_keys_that_were_changed(
 def changing(scd_type: int | None) -> Flow:
     changes = None
     if scd_type is not None:
-        changes = Changes(sequence_by="at", deletes=None, except_columns=(), scd_type=scd_type)
+        changes = Changes(keys=("id",), sequence_by="at", deletes=None, scd_type=scd_type)
     return replace(totals("id"), changes=changes)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ottla.pipeline.changes import MARK, NUMBER, scd_type_of
+from ottla.pipeline.changes import MARK, NUMBER, RUN, scd_type_of
 from ottla.pipeline.definitions import Flow, Kind
 from ottla.pipeline.errors import BadDefinition, BadState, PipelineError
 from ottla.pipeline.expectations import DECODES, Action, Rule
@@ -29,7 +29,7 @@ _RECORDS_A_BATCH: Final = "1000000"
 #: How errors about a table that is there end.
 _ANEW: Final = "or delete the flow's folders in tables/ and checkpoints/ and run it anew"
 #: What rows are marked with while they are written.
-OWN_COLUMNS: Final = frozenset({"_failed", "_bucket", MARK, NUMBER})
+OWN_COLUMNS: Final = frozenset({"_failed", "_bucket", MARK, NUMBER, RUN})
 
 
 @dataclass(kw_only=True)

@@ -9,10 +9,12 @@ from ottla.pipeline.errors import NotFound
 from ottla.pipeline.tables.files import frame_of
 from ottla.pipeline.tables.log import LOG, TableLog, TableState, at_version
 
-#: Of tables that take in changes: the key was deleted. Rows that say so are left out when the table is read.
+#: Of tables that take in changes: the key was deleted, or (null) a later row stands for this one too. Rows of which it
+#: is not false are left out when the table is read.
 DELETED = "__DELETED"
-#: Of SCD 1: what says which of two changes is the later. For the flow that writes the table.
+#: What says which of two changes is the later, for the flow that writes the table: of SCD 1, and of SCD 2.
 SEQUENCE = "__SEQUENCE"
+CHANGED_AT = "__CHANGED_AT"
 
 
 def read_table(spark: Any, folder: str, *, version: int | None = None) -> Any:
@@ -35,5 +37,5 @@ def table_frame(spark: Any, log: TableLog, state: TableState, *, whole: bool = F
         raise NotFound(f"{log.folder} has no row and no column yet: run its pipeline first")
     frame = frame_of(spark, log, state.files.values(), StructType.fromJson(state.schema))
     if DELETED in frame.columns and not whole:
-        frame = frame.where(f"NOT {DELETED}").drop(DELETED, SEQUENCE)
+        frame = frame.where(f"NOT {DELETED}").drop(DELETED, SEQUENCE, CHANGED_AT)
     return frame
