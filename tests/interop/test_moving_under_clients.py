@@ -105,7 +105,9 @@ def test_clients_go_on_while_their_partitions_move_and_a_broker_is_started_again
         both.until_all_is_read()
     assert both.faults == []
     assert both.writer.acknowledged == set(range(both.writer.written))
-    stored = stored_values(cluster, topic)
+    places = stored_places(cluster, topic)
+    assert repeated(places) == {}
+    stored = {partition: [value for _, value in found] for partition, found in places.items()}
     assert sorted(value for values in stored.values() for value in values) == list(range(both.writer.written))
     for partition, values in stored.items():
         assert values == sorted(values)
@@ -127,16 +129,26 @@ def moved_on(cluster: Cluster, topic: str) -> None:
     assert now == {tp.partition: brokers for tp, brokers in targets.items()}
 
 
-def stored_values(cluster: Cluster, topic: str) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
+def stored_places(cluster: Cluster, topic: str) -> dict[int, list[tuple[int, int]]]:
+    """Offset and value of each record of each partition."""
+    found: dict[int, list[tuple[int, int]]] = {number: [] for number in range(PARTITIONS)}
     with Consumer(bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest") as consumer:
         places = [(topic, number) for number in range(PARTITIONS)]
         consumer.assign(places)
         count = sum(consumer.end_offsets(places).values())
         while sum(map(len, found.values())) < count:
             for record in consumer.poll(timeout_ms=1_000):
-                found[record.partition].append(int(record.value))
+                found[record.partition].append((record.offset, int(record.value)))
     return found
+
+
+def repeated(places: dict[int, list[tuple[int, int]]]) -> dict[int, list[tuple[int, int]]]:
+    """Partition and offset of values that are there more than once: written twice, or read twice from one offset?"""
+    where: dict[int, list[tuple[int, int]]] = {}
+    for partition, found in places.items():
+        for offset, value in found:
+            where.setdefault(value, []).append((partition, offset))
+    return {value: all_of_it for value, all_of_it in where.items() if len(all_of_it) > 1}
 
 
 def without_repetitions(read: list[Place], partition: int) -> list[int]:

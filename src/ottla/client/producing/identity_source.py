@@ -51,12 +51,17 @@ class IdentitySource:
         try:
             while True:
                 try:
-                    answer = await self._cluster.ask(None, request, InitProducerIdResponse)
+                    connection = await self._cluster.any_connection()
+                    answer = await connection.ask(
+                        request, InitProducerIdResponse, timeout_ms=self._cluster.settings.request_timeout_ms
+                    )
                     if not answer.error_code:
                         self._identities.current = ProducerIdentity(answer.producer_id, answer.producer_epoch)
                         self.fault = None
                         return
                     self.fault = error_of(answer.error_code, about="the producer's id")
+                    # It may be cut off from the controller, which gives out the ids: another one may have some.
+                    self._cluster.knew_nobody(connection)
                 except ClientClosed:
                     return
                 except KafkaError as fault:

@@ -140,7 +140,7 @@ class Cluster:
         return await self.connections.to_any(self._knew_nobody)
 
     def knew_nobody(self, connection: BrokerConnection) -> None:
-        """A broker that knows no topic, leader or coordinator may be cut off from those who can: others come next."""
+        """A broker that has no topic, leader, coordinator or id may be cut off from those who do: others come next."""
         self._knew_nobody = connection
         self.connections.open_another()
 
