@@ -274,3 +274,25 @@ async def test_what_was_put_ahead_for_iteration_goes_with_its_partition(
     task.cancel()
     await asyncio.wait([task])
     await close(first, second)
+
+
+async def test_who_commits_at_every_look_reads_on_through_a_rebalance(
+    bootstrap: str, wide_topic: str, group: str
+) -> None:
+    """While it joins nothing can be committed: iteration that only looked whether it is time to held up the loop."""
+    settings = {"auto_commit_interval_ms": 0, "partition_assignment_strategy": "cooperative-sticky"}
+    await write(bootstrap, wide_topic, numbered(400), 4)
+    first = Member(bootstrap, group, **settings).subscribe(wide_topic)
+    second = Member(bootstrap, group, **settings)
+    reading = aiter(first.consumer)
+    first.records.append(await anext(reading))
+    second.subscribe(wide_topic)
+    joining = asyncio.create_task(until(lambda: bool(second.has), second))
+    while not joining.done():
+        taking = asyncio.ensure_future(anext(reading))
+        await asyncio.wait({taking, joining}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.sleep(0.01)
+        taking.cancel()
+        await asyncio.wait({taking})
+    await joining
+    await close(first, second)

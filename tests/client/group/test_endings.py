@@ -57,6 +57,26 @@ async def test_a_member_that_is_closed_while_it_joins_holds_up_nobody(
     await close(first)
 
 
+@pytest.mark.parametrize("end", ["close", "unsubscribe"])
+async def test_a_leader_that_ends_while_it_shares_out_waits_for_nobody(
+    bootstrap: str, wide_topic: str, group: str, end: str
+) -> None:
+    """Its last commit is refused until the partitions are shared out, which nobody does any more."""
+    async with Proxy(bootstrap) as proxy:
+        leader = Member(proxy.bootstrap, group, partition_assignment_strategy="cooperative-sticky")
+        leader.subscribe(wide_topic)
+        await write(bootstrap, wide_topic, [b"one"])
+        await until(lambda: len(leader.records) == 1, leader)
+        shared_out = proxy.count(ApiKey.SYNC_GROUP)
+        proxy.rule = silent(ApiKey.SYNC_GROUP)
+        leader.consumer.subscribe(pattern=f"{wide_topic}.*", listener=leader)
+        await until(lambda: proxy.count(ApiKey.SYNC_GROUP) > shared_out, leader)
+        async with asyncio.timeout(10):
+            await getattr(leader.consumer, end)()
+        assert leader.events[-1][0] == "revoked"
+        await close(leader)
+
+
 @pytest.mark.parametrize("what", ["nothing", "find", "join", "sync", "heartbeat", "commit", "leave", "fetch-offsets"])
 @pytest.mark.parametrize("how", [{}, {"pattern": True}], ids=["topics", "pattern"])
 async def test_nothing_is_left_behind(bootstrap: str, topic: str, group: str, what: str, how: dict[str, bool]) -> None:

@@ -21,6 +21,8 @@ _LOG = logger("client")
 #: Positions that stay the same are committed again so often, and not at each interval: the coordinator shall see that
 #: somebody is there, without a record each five seconds for each idle consumer.
 _REPEAT_SECONDS: Final = 60.0
+#: However short the interval is: who has just looked, and had nothing to commit, takes a record before it looks again.
+_INTERVAL_SECONDS_MIN: Final = 0.001
 
 
 class AutoCommit:
@@ -28,8 +30,8 @@ class AutoCommit:
         self, settings: ConsumerSettings, commits: Commits, reading: RecordReading, possible: Callable[[], bool]
     ) -> None:
         self.enabled = settings.enable_auto_commit
-        self._interval = settings.auto_commit_interval_ms / 1000
-        self._retry = max(0.001, settings.retry_backoff_ms / 1000)
+        self._interval = max(_INTERVAL_SECONDS_MIN, settings.auto_commit_interval_ms / 1000)
+        self._retry = max(_INTERVAL_SECONDS_MIN, settings.retry_backoff_ms / 1000)
         self._commits = commits
         self._reading = reading
         #: Whether a commit has any hope now.

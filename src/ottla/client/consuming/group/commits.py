@@ -72,6 +72,7 @@ class Commits:
         membership: Membership,
         backoff: Backoff,
         on_refused: Callable[[KafkaError], None],
+        join_ends: Callable[[], bool],
         subscribed: Callable[[], bool],
         holds: Callable[[Iterable[TopicPartition]], bool],
     ) -> None:
@@ -82,6 +83,8 @@ class Commits:
         self._backoff = backoff
         #: Called with the fault that ends the membership.
         self._on_refused = on_refused
+        #: Whether this member is joining, and that comes to an end.
+        self._join_ends = join_ends
         #: Whether the consumer takes part in its group; otherwise it only leaves its offsets there.
         self._subscribed = subscribed
         #: Whether all of these are this member's. The coordinator knows generations, not who has what: a commit from
@@ -93,7 +96,7 @@ class Commits:
 
     # What callers use
 
-    async def commit(self, offsets: Offsets, timeout_ms: int | None = None, *, pass_over_gone: bool = False) -> None:
+    async def commit(self, offsets: Offsets, timeout_ms: float | None = None, *, pass_over_gone: bool = False) -> None:
         """Until they are committed; those that were handed to `later` before are settled first.
 
         A topic that is not there may come to be known to the broker yet, and is waited for, unless it is passed over.
@@ -162,7 +165,7 @@ class Commits:
     def _passes(self, error: KafkaError) -> bool:
         """Whether to try again. While this member itself is joining, the end of that is waited for."""
         if isinstance(error, RebalanceInProgress):
-            return self._membership.is_joining
+            return self._join_ends()
         return error.retriable
 
     # One attempt

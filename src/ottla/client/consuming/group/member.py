@@ -25,7 +25,13 @@ from ottla.client.consuming.group.joining import JoinConversation, JoinResult
 from ottla.client.consuming.group.leading import Leading
 from ottla.client.consuming.group.leaving import leave
 from ottla.client.consuming.group.listener import ASSIGNED, LOST, REVOKED, call_listener
-from ottla.client.consuming.group.membership import NO_MEMBER, POLLED_TOO_LATE, GroupMetadata, Membership
+from ottla.client.consuming.group.membership import (
+    NO_MEMBER,
+    POLLED_TOO_LATE,
+    GroupMetadata,
+    Membership,
+    MembershipState,
+)
 from ottla.client.consuming.group.placing import Placing
 from ottla.client.consuming.group.poll_steps import PollSteps
 from ottla.client.consuming.group.poll_watch import PollWatch
@@ -85,6 +91,7 @@ class GroupMember:
             self._membership,
             backoff,
             self._refused,
+            self._join_ends,
             lambda: self.subscribed,
             lambda partitions: all(tp in reading.assigned for tp in partitions),
         )
@@ -140,12 +147,11 @@ class GroupMember:
 
     def due(self, now: float) -> bool:
         """Whether there is anything to attend to. Cheap, and may be called from another thread."""
-        return (
-            self._steps.due
-            or self._fatal is not None
-            or self.auto_commit.due(now)
-            or (self._membership.rejoin is not None and self._rebalancing is None)
-        )
+        return self._steps.due or self._fatal is not None or self.auto_commit.due(now) or self._is_to_join
+
+    @property
+    def _is_to_join(self) -> bool:
+        return self._membership.rejoin is not None and self._rebalancing is None and self.subscribed
 
     def goes_on(self) -> bool:
         """The caller takes the next record of what it has: a sign of life. False where it must attend first."""
@@ -156,12 +162,7 @@ class GroupMember:
         """At the beginning of a poll: what a rebalance waits for, what went wrong, commits. Waits for no broker."""
         await self._steps.finish()
         self._steps.raise_fault()
-        if (
-            self._membership.rejoin is not None
-            and self._rebalancing is None
-            and self._fatal is None
-            and self.subscribed
-        ):
+        if self._is_to_join and self._fatal is None:
             self.watch.start()
             self._rebalancing = asyncio.get_running_loop().create_task(self._rebalance())
             self._rebalancing.add_done_callback(self._rebalanced)
@@ -264,6 +265,13 @@ class GroupMember:
         await self._steps.in_poll(apply)
 
     # What may happen at any time
+
+    def _join_ends(self) -> bool:
+        """Whether a join is under way that has an end. One that was called off has none, unless only its answer is
+        missed: the leader shares the partitions out, and the group goes on with this member in it."""
+        membership = self._membership
+        is_shared_out = membership.state is MembershipState.SYNCING and not membership.is_leader
+        return membership.is_joining and (self._rebalancing is not None or is_shared_out)
 
     def _may_commit(self) -> bool:
         membership = self._membership
