@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 import re
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from ottla.client import errors
 from ottla.client.errors import BrokerError, KafkaError, error_of
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, TopicPartition
 
 CLIENT = Path(inspect.getfile(errors)).parent.parent
 
@@ -40,3 +42,30 @@ def test_the_client_raises_no_bare_error_of_its_own() -> None:
     for path in CLIENT.rglob("*.py"):
         if "errors" not in path.parts:
             assert not re.search(r"(?<![A-Za-z])KafkaError\(", path.read_text()), path
+
+
+PARTITION = TopicPartition("orders", 3)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.CorruptRecords("damaged", PARTITION, 5),
+        errors.NoOffset("no position", PARTITION),
+        errors.LogTruncated("lost", PARTITION, 5, 4),
+        errors.SomeFailed({PARTITION: errors.BadAnswer("nothing")}, {}),
+        errors.OffsetOutOfRange("gone", partition=PARTITION, offset=5),
+        errors.NoBrokerReached("nobody", faults=[errors.ConnectFailed("refused")]),
+        errors.TransactionTimedOut("late", code=ErrorCode.PRODUCER_FENCED),
+        errors.RequestTimedOut("late"),
+        errors.BadArgument("no"),
+    ],
+)
+def test_an_error_goes_to_another_process_and_comes_back(error: KafkaError) -> None:
+    """One that cannot be read again there is lost, and a pool of processes with it."""
+    for other in pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error):
+        assert type(other) is type(error)
+        assert (str(other), other.code) == (str(error), error.code)
+        assert {name: str(one) for name, one in vars(other).items()} == {
+            name: str(one) for name, one in vars(error).items()
+        }

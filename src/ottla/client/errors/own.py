@@ -21,6 +21,14 @@ class KafkaError(Exception):
     def retriable(self) -> bool:
         return self.code.retriable
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy, which make an exception of its message alone: some of these are made of more."""
+        return _unmade, (type(self),), {**self.__dict__, "args": self.args}
+
+
+def _unmade(kind: type[KafkaError]) -> KafkaError:
+    return kind.__new__(kind)
+
 
 def sentence(code: ErrorCode) -> str:
     return f"the broker answered {code.name} ({int(code)})"
