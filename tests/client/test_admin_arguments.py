@@ -129,6 +129,16 @@ BAD: list[tuple[Asked, str]] = [
         r"partitions must be a list of \(topic, partition\), not an int",
     ),
     (lambda admin: admin.list_groups_offsets({1: None}), r"groups\[0\] must be a str, not an int"),
+    (lambda admin: admin.describe_group("\ud800"), r"groups\[0\] '\\ud800' is no text that UTF-8 can write"),
+    (lambda admin: admin.fence_producers(["x" * 40_000]), r"transactional_ids\[0\] has 40000 bytes: 32767 at most"),
+    (
+        lambda admin: admin.create_topic("x", configs={"retention.ms": "\ud800"}),
+        r"the value of retention.ms '\\ud800' is no text",
+    ),
+    (
+        lambda admin: admin.describe_configs([ConfigResource.topic("x" * 40_000)]),
+        r"resources\[0\]: the name has 40000 bytes",
+    ),
 ]
 
 

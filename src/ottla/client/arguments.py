@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from math import isnan
+from math import inf, isnan
 from operator import index
 from typing import Any, Final, TypeAlias
 
@@ -26,7 +26,7 @@ INT64_MAX: Final = 2**63 - 1
 #: A string's length on the wire is an int16. Topics' names are shorter still, which brokers say themselves.
 _NAME_BYTES_MAX: Final = 2**15 - 1
 _NAME_SHOWN_MAX: Final = 80
-#: Python refuses to write numbers of thousands of digits.
+#: Python refuses to write numbers of thousands of digits, and a float has none of hundreds.
 _BITS_SHOWN_MAX: Final = 128
 
 
@@ -77,9 +77,7 @@ def checked_committable(tp: tuple[str, int], given: Any) -> tuple[int, str, int]
     if not 0 < len(given) <= 3:
         raise BadArgument(f"{tp[0]}-{tp[1]} must be an offset or (offset, metadata, leader epoch), not {given!r}")
     offset = checked_offset(given[0], f"{tp[0]}-{tp[1]}: the offset")
-    metadata = given[1] if len(given) > 1 else ""
-    if not isinstance(metadata, str):
-        raise BadArgument(f"{tp[0]}-{tp[1]}: the metadata must be a str, not {a_kind_of(metadata)}")
+    metadata = checked_text(given[1] if len(given) > 1 else "", f"{tp[0]}-{tp[1]}: the metadata")
     epoch = given[2] if len(given) > 2 else NO_EPOCH
     what = f"{tp[0]}-{tp[1]}: the leader epoch"
     return offset, metadata, checked_integer(epoch, what, INT32_MAX, least=NO_EPOCH)
@@ -98,12 +96,15 @@ def checked_timeout_ms(given: Any, what: str = "timeout_ms") -> float | None:
 
 
 def checked_number(given: Any, what: str) -> float | None:
+    """A length of time; one that is beyond all clocks is without end."""
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int | float):
         raise BadArgument(f"{what} must be a number, not {a_kind_of(given)}")
     if isinstance(given, float) and isnan(given):
         raise BadArgument(f"{what} must be at least 0, not {given}")
+    if isinstance(given, int) and given.bit_length() > _BITS_SHOWN_MAX:
+        return inf if given > 0 else -inf
     return given
 
 
@@ -153,10 +154,13 @@ def _header(number: int, pair: Any) -> tuple[str, bytes | None]:
     _check_text(name, f"headers[{number}]: the name {name[:_NAME_SHOWN_MAX]!a}")
     if content is None or content.__class__ is bytes:
         return name, content
+    what = f"headers[{number}]: the value of {name[:_NAME_SHOWN_MAX]!r}"
     if isinstance(content, bytes | bytearray | memoryview):
-        return name, bytes(content)
-    shown = name[:_NAME_SHOWN_MAX]
-    raise BadArgument(f"headers[{number}]: the value of {shown!r} must be bytes or None, not {a_kind_of(content)}")
+        try:
+            return name, bytes(content)
+        except ValueError as error:
+            raise BadArgument(f"{what} cannot be read: {error}") from error
+    raise BadArgument(f"{what} must be bytes or None, not {a_kind_of(content)}")
 
 
 def checked_integer(given: Any, what: str, most: int, *, least: int = 0, wanted: str = "an int") -> int:
@@ -167,14 +171,19 @@ def checked_integer(given: Any, what: str, most: int, *, least: int = 0, wanted:
     except TypeError:
         raise BadArgument(f"{what} must be {wanted}, not {a_kind_of(given)}") from None
     if not least <= number <= most:
-        shown = number if number.bit_length() <= _BITS_SHOWN_MAX else "one of so many digits"
-        raise BadArgument(f"{what} must be from {least} to {most}, not {shown}")
+        said = number if number.bit_length() <= _BITS_SHOWN_MAX else "one of so many digits"
+        raise BadArgument(f"{what} must be from {least} to {most}, not {said}")
     return number
 
 
 def checked_text(given: Any, what: str) -> str:
+    """What the wire takes for a string."""
     if not isinstance(given, str):
         raise BadArgument(f"{what} must be a str, not {a_kind_of(given)}")
+    _check_text(given, f"{what} {given[:_NAME_SHOWN_MAX]!a}")
+    size = len(given.encode())
+    if size > _NAME_BYTES_MAX:
+        raise BadArgument(f"{what} has {size} bytes: {_NAME_BYTES_MAX} at most can be sent")
     return given
 
 
@@ -193,6 +202,8 @@ def check_value(name: Any, value: Any) -> None:
     checked_text(name, "a configuration's name")
     if value is not None and not isinstance(value, str):
         raise BadArgument(f"the value of {name} must be a str or None, not {a_kind_of(value)}")
+    if value is not None:
+        checked_text(value, f"the value of {name}")
 
 
 def _check_text(text: str, what: str) -> None:
@@ -200,6 +211,15 @@ def _check_text(text: str, what: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise BadArgument(f"{what} is no text that UTF-8 can write") from None
+
+
+def shown(value: Any) -> str:
+    """A wrong value as a message has it."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "one of so many digits"
+    return text if len(text) <= _NAME_SHOWN_MAX else f"{text[:_NAME_SHOWN_MAX]}..."
 
 
 def a_kind_of(thing: Any) -> str:

@@ -101,7 +101,10 @@ def checked_change(given: Any) -> FeatureChange:
 
 
 def checked_resources(given: Any) -> list[ConfigResource]:
-    return _all_of(given, ConfigResource, "resources")
+    resources: list[ConfigResource] = _all_of(given, ConfigResource, "resources")
+    for number, resource in enumerate(resources):
+        checked_text(resource.name, f"resources[{number}]: the name")
+    return resources
 
 
 def check_changes(given: Mapping[ConfigResource, Sequence[ConfigChange]]) -> None:

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from tests.client.conftest import make_topic
 from tests.client.producing.transactions.generations import GENERATIONS, committed, speaking, state_of, until_state
-from tests.client.reading import read_all
+from tests.client.proxy import Action, Pass, Request
+from tests.client.reading import eventually, read_all
 
+from ottla.client.admin.admin import Admin
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import (
     BadArgument,
@@ -32,6 +34,7 @@ from ottla.client.producing.producer import Producer
 from ottla.client.producing.transactions.core import TransactionIdentity
 from ottla.client.records import ProducerRecord
 from ottla.model import TopicPartition
+from ottla.protocol.apis import ApiKey
 
 pytestmark = pytest.mark.parametrize("generation", GENERATIONS)
 
@@ -137,7 +140,19 @@ async def test_a_groups_offsets_are_committed_with_it(bootstrap: str, topic: str
     async with producing(bootstrap, generation, topic) as producer:
         async with producer.transaction():
             await producer.send_offsets({partition: 6}, topic)
-        bad: list[tuple[Any, Any]] = [({partition: -1}, topic), ([partition], topic), ({partition: 1}, 5)]
+        unwritable = "\ud800"
+        bad: list[tuple[Any, Any]] = [
+            ({partition: -1}, topic),
+            ([partition], topic),
+            ({partition: (1, unwritable)}, topic),
+            ({partition: 1}, 5),
+            ({partition: 1}, unwritable),
+            ({partition: 1}, "x" * 40_000),
+            ({partition: 1}, who._replace(group_id=None)),
+            ({partition: 1}, who._replace(generation="1")),
+            ({partition: 1}, who._replace(member_id=unwritable)),
+            ({partition: 1}, who._replace(instance_id=7)),
+        ]
         await producer.begin()
         for offsets, group in bad:
             with pytest.raises(BadArgument):
@@ -262,6 +277,41 @@ async def test_who_takes_the_id_anew_fences_whoever_had_it_since(bootstrap: str,
         with pytest.raises(ProducerFenced):
             await second.commit()
     assert await committed(bootstrap, topic) == [b"of the first"]
+
+
+async def test_who_takes_the_id_anew_and_does_not_hear_of_it_goes_on(
+    bootstrap: str, topic: str, generation: int
+) -> None:
+    """The coordinator has raised the epoch: who asks again as what it was before has been fenced by itself."""
+    unheard = asyncio.Event()
+
+    def rule(request: Request) -> Action:
+        return Pass(until=unheard) if request.key == ApiKey.INIT_PRODUCER_ID and begun else Pass()
+
+    async def epoch() -> int:
+        async with Admin(bootstrap_servers=bootstrap) as admin:
+            return (await admin.describe_transactions([topic]))[topic].producer_epoch
+
+    begun = False
+    async with (
+        speaking(bootstrap, generation, rule) as proxy,
+        Producer(bootstrap_servers=proxy.bootstrap, transactional_id=topic) as producer,
+    ):
+        await producer.init_transactions()
+        begun, before = True, await epoch()
+
+        async def is_raised() -> bool:
+            return await epoch() > before
+
+        again = asyncio.ensure_future(producer.init_transactions(anew=True))
+        await eventually(is_raised)
+        again.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await again
+        unheard.set()
+        async with producer.transaction():
+            await producer.send(topic, b"here")
+    assert await committed(bootstrap, topic) == [b"here"]
 
 
 async def test_one_producer_writes_for_one_id_after_the_other(bootstrap: str, topic: str, generation: int) -> None:

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from ottla.client.admin.group_results import CommittedOffset
-from ottla.client.arguments import a_kind_of, checked_committable, checked_partitions, checked_text
+from ottla.client.arguments import (
+    INT32_MAX,
+    a_kind_of,
+    checked_committable,
+    checked_integer,
+    checked_partitions,
+    checked_text,
+)
 from ottla.client.consuming.group.membership import NO_MEMBER, GroupMetadata
 from ottla.client.consuming.group.wire import NO_GENERATION
 from ottla.client.errors import BadArgument
@@ -42,7 +49,12 @@ def checked_offsets(given: object) -> dict[TopicPartition, CommittedOffset]:
 def checked_group(given: object) -> GroupMetadata:
     """What `group_metadata()` gives, or a group's id alone: then no member of it is fenced."""
     if isinstance(given, GroupMetadata):
-        return given
+        return GroupMetadata(
+            checked_text(given.group_id, "group: its id"),
+            checked_integer(given.generation, "group: its generation", INT32_MAX, least=NO_GENERATION),
+            checked_text(given.member_id, "group: its member's id"),
+            None if given.instance_id is None else checked_text(given.instance_id, "group: its member's instance id"),
+        )
     if not isinstance(given, str):
         raise BadArgument(f"group must be what group_metadata() gives, or a group's id, not {a_kind_of(given)}")
     return GroupMetadata(checked_text(given, "group"), NO_GENERATION, NO_MEMBER, None)

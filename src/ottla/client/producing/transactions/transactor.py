@@ -88,6 +88,8 @@ class Transactor:
         """Fences what has the same id, and ends its transaction; has this producer's identity from then on."""
         with self.core.busy("init_transactions", _S.UNINITIALIZED, _S.INITIALIZING, _S.READY):
             if anew or self.core.state is not _S.READY:
+                # As a new producer: one whose answer is not heard begins as that again, not as who it has fenced.
+                self.identities.current = self._succeeded_by = None
                 await self._initialize(None)
 
     async def take_id(self, transactional_id: str) -> None:
