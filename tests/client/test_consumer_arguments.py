@@ -104,7 +104,7 @@ async def test_one_partition_is_no_other_thing(bootstrap: str, topic: str) -> No
     said = r"partition must be \(topic, partition\)|partitions\[0\]"
     async with Consumer(bootstrap_servers=bootstrap) as consumer:
         consumer.assign([(topic, 0)])
-        for bad in (None, "", topic, 7, [topic, 0], (topic,), (topic, "0"), {}):
+        for bad in (None, "", topic, 7, [topic, 0], (topic,), (topic, "0"), {}, (topic, []), (bytearray(b"x"), 0)):
             given: Any = bad
             with pytest.raises(BadArgument, match=said):
                 await consumer.position(given)
@@ -269,3 +269,68 @@ async def test_a_commit_that_close_cancels_is_heard_of(bootstrap: str, topic: st
         await consumer._group.commits.close()  # type: ignore[union-attr]
         await consumer.close(commit=False)
     assert [type(error) for error in heard] == [ClientClosed, ClientClosed]
+
+
+async def test_what_is_asked_of_several_partitions_is_done_to_all_or_none(bootstrap: str, topic: str) -> None:
+    tp = TopicPartition(topic, 0)
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        for value in b"one", b"two":
+            await producer.send_and_wait(topic, value)
+    async with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign([tp])
+        reading = aiter(consumer)
+        assert (await anext(reading)).value == b"one"
+        for ask in consumer.pause, consumer.seek_to_beginning, consumer.seek_to_end:
+            with pytest.raises(NotAssigned, match=f"{topic}-7 is not assigned"):
+                ask(tp, TopicPartition(topic, 7))
+        assert consumer.paused() == []
+        assert (await anext(reading)).value == b"two"
+        consumer.pause(tp)
+        with pytest.raises(NotAssigned):
+            consumer.resume(tp, TopicPartition(topic, 7))
+        assert consumer.paused() == [tp]
+
+
+@pytest.mark.parametrize("length", [10**400, 10**5000], ids=["hundreds", "thousands"])
+async def test_a_length_that_no_clock_has_is_for_ever(bootstrap: str, topic: str, length: int) -> None:
+    tp = TopicPartition(topic, 0)
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        await producer.send_and_wait(topic, b"here")
+        async with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", group_id=topic) as consumer:
+            consumer.assign([tp])
+            assert len(await consumer.poll(timeout_ms=length)) == 1
+            assert await consumer.position(tp, timeout_ms=length) == 1
+            await consumer.commit(timeout_ms=length)
+            assert await consumer.committed([tp], timeout_ms=length) == {tp: (1, "", 0)}
+            with pytest.raises(BadArgument, match="timeout_ms must be at least 0, not "):
+                await consumer.poll(timeout_ms=-length)
+        await producer.close(length)
+
+
+async def test_an_iteration_that_goes_on_hears_that_its_consumer_is_closed(bootstrap: str, topic: str) -> None:
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        for value in b"one", b"two":
+            await producer.send_and_wait(topic, value)
+    async with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign([(topic, 0)])
+        reading = aiter(consumer)
+        assert (await anext(reading)).value == b"one"
+    with pytest.raises(ClientClosed):
+        await anext(reading)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ("\ud800", r"-0: the metadata '\\ud800' is no text that UTF-8 can write"),
+        ("x" * 40_000, "-0: the metadata has 40000 bytes: 32767 at most can be sent"),
+    ],
+)
+async def test_metadata_that_cannot_be_sent(bootstrap: str, topic: str, metadata: str, said: str) -> None:
+    tp = TopicPartition(topic, 0)
+    async with Consumer(bootstrap_servers=bootstrap, group_id=topic) as consumer:
+        consumer.assign([tp])
+        with pytest.raises(BadArgument, match=said):
+            await consumer.commit({tp: (1, metadata)})
+        with pytest.raises(BadArgument, match=said):
+            consumer.commit_async({tp: (1, metadata)})

@@ -35,6 +35,14 @@ def test_the_synchronous_face_checks_it_too(bootstrap: str, topic: str, given: A
         producer.send_and_wait(topic, b"x")
 
 
+@pytest.mark.parametrize("length", [float("inf"), 10**400, 10**5000], ids=["inf", "hundreds", "thousands"])
+def test_a_length_that_no_clock_has_is_for_ever(bootstrap: str, topic: str, length: float) -> None:
+    producer = Producer(bootstrap_servers=bootstrap)
+    delivery = producer.send(topic, b"x")
+    producer.close(length)
+    assert delivery.result().offset == 0
+
+
 def test_a_close_has_its_time_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was waited for records that are in no batch is not waited a second time for those that are."""
     producer = Producer(bootstrap_servers=UNREACHED)

@@ -25,11 +25,15 @@ from ottla.client.sync import Producer as SyncProducer
 from ottla.client.sync.producer import Delivery as SyncDelivery
 from tests.client.reading import read_all
 
+RELEASED = memoryview(b"gone")
+RELEASED.release()
+
 #: Arguments beside a topic and a value, and what the error says of them.
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"headers": (("source", "web"),)}, r"headers\[0\]: the value of 'source' must be bytes or None, not a str"),
     ({"headers": ((b"source", b"web"),)}, r"headers\[0\]: the name must be a str, not bytes"),
     ({"headers": ((None, b"web"),)}, r"headers\[0\]: the name must be a str, not None"),
+    ({"headers": (("source", RELEASED),)}, r"headers\[0\]: the value of 'source' cannot be read: .* released"),
     ({"headers": {"source": b"web"}}, r"headers must be \(name, value\) pairs, not a dict: .*\.items\(\)"),
     ({"headers": {}}, r"headers must be \(name, value\) pairs, not a dict"),
     ({"headers": (("a", b"1"), ("b", 2))}, r"headers\[1\]: the value of 'b' must be bytes or None, not an int"),
@@ -115,6 +119,13 @@ async def test_keys_and_values_that_are_no_bytes(bootstrap: str, topic: str, fie
         with pytest.raises(SerializationFailed, match=f"the {field} is an? .* not bytes"):
             blocking.send(topic, **record)
         blocking.send(topic, b"good").result(60)
+
+
+async def test_a_view_that_was_released(bootstrap: str, topic: str) -> None:
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        with pytest.raises(SerializationFailed, match=r"the key cannot be read: .* released"):
+            await producer.send(topic, b"bad", key=RELEASED)
+        await producer.send_and_wait(topic, b"good")
 
 
 async def test_what_is_not_quite_what_is_asked_for_and_can_be_taken(bootstrap: str, topic: str) -> None:

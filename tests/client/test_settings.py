@@ -145,6 +145,12 @@ def test_kafkas_defaults_of_groups() -> None:
         ("transactional_id", "x" * 40_000, "transactional.id is a word of 40000 characters"),
         ("value_serializer", "pickle", "value.serializer must be one of"),
         ("partitioner", "random", "partitioner must be one of"),
+        ("value_serializer", [], r"value.serializer must be one of .*, not \[\]"),
+        ("value_serializer", 7, "value.serializer must be one of .*, not 7"),
+        ("security_protocol", 7, "security.protocol must be a word, not an int"),
+        ("compression_type", "x" * 500, r"must be one of none, .*, not 'x{79}\.\.\.$"),
+        ("basic_auth_user_info", b"me:secret", "basic.auth.user.info must be a word, not bytes$"),
+        ("basic_auth_user_info", ("me", "secret"), "basic.auth.user.info must be a word, not a tuple$"),
     ],
 )
 def test_bad_values(name: str, value: Any, said: str) -> None:
@@ -157,6 +163,10 @@ def test_a_number_that_python_does_not_write() -> None:
         Producer(HERE, linger_ms=10**5000)
     with pytest.raises(SettingsError, match=r"linger\.ms must be a whole number, not '9{79}\.\.\.$"):
         Producer(HERE, linger_ms="9" * 5000)
+    with pytest.raises(SettingsError, match=r"partitioner must be one of .*, not one of so many digits"):
+        Producer(HERE, partitioner=10**5000)
+    with pytest.raises(SettingsError, match=r"enable\.idempotence must be true or false, not one of so many digits"):
+        Producer(HERE, enable_idempotence=10**5000)
     with pytest.raises(BadArgument, match="the count must be from 1 to 2147483647, not one of so many digits"):
         checked_count(10**5000, "the count")
 

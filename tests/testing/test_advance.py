@@ -136,6 +136,9 @@ def test_time_does_not_go_back_and_needs_a_duration() -> None:
             broker.advance(timedelta(days=-1))
         with pytest.raises(ValueError, match="'soon' is no duration"):
             broker.advance("soon")
+        for too_far in timedelta.max, "999999999d":
+            with pytest.raises(ValueError, match="is more than a thousand years"):
+                broker.advance(too_far)
         broker.advance("0s")
 
 

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from ottla.client.arguments import a_kind_of
+from ottla.client.arguments import a_kind_of, shown
 from ottla.client.errors import SerializationFailed, SettingsError
 from ottla.client.schemas import (
     SchemaDeserializer,
@@ -86,7 +86,7 @@ def serializer_for(wanted: Any, field: str, settings: Any = None) -> Serializer 
         return schema_serializer(
             wanted, field, {} if settings is None else schema_settings(settings, field.partition(".")[0])
         )
-    return None if wanted is None or wanted in {"bytes", bytes} else _pair(wanted, field, 0)
+    return None if wanted is None or wanted in ("bytes", bytes) else _pair(wanted, field, 0)
 
 
 def deserializer_for(wanted: Any, field: str, settings: Any = None) -> Deserializer | SchemaDeserializer | None:
@@ -94,16 +94,17 @@ def deserializer_for(wanted: Any, field: str, settings: Any = None) -> Deseriali
         return schema_deserializer(
             wanted, field, {} if settings is None else schema_settings(settings, field.partition(".")[0])
         )
-    return None if wanted is None or wanted in {"bytes", bytes} else _pair(wanted, field, 1)
+    return None if wanted is None or wanted in ("bytes", bytes) else _pair(wanted, field, 1)
 
 
 def _pair(wanted: Any, field: str, which: int) -> Any:
     if callable(wanted):
         return wanted
-    name = str(wanted).lower()
+    name = wanted.lower() if isinstance(wanted, str) else ""
     pair = _NAMED.get(_ALIASES.get(name, name))
     if pair is None:
-        raise SettingsError(f"{field} must be one of {', '.join(_NAMED)}, avro, protobuf or a callable, not {wanted!r}")
+        known = ", ".join(_NAMED)
+        raise SettingsError(f"{field} must be one of {known}, avro, protobuf or a callable, not {shown(wanted)}")
     return pair[which]
 
 
@@ -123,7 +124,10 @@ def serialized(
     if value is None or value.__class__ is bytes:
         return value
     if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value)  # a copy: the caller may go on writing to it
+        try:
+            return bytes(value)  # a copy: the caller may go on writing to it
+        except ValueError as error:  # of a view that was released
+            raise SerializationFailed(f"the {what} cannot be read: {error}") from error
     raise SerializationFailed(
         f"the {what} is {a_kind_of(value)}, not bytes: name a {what}_serializer (str, json, int64, ...)"
     )

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Final, TypeVar
 
-from ottla.client.arguments import a_kind_of
+from ottla.client.arguments import a_kind_of, shown
 from ottla.client.errors import SettingsError
 
 INT32_MAX: Final = 2**31 - 1
@@ -226,8 +226,8 @@ def _checked(setting: Field[Any], value: Any) -> Any:
         value = {"all": -1}.get(value, value) if isinstance(value, str) else value
     if setting.name in _NAMES and value is not None:
         return _name(name, value)
-    if setting.name == "security_protocol" and str(value).upper() != "PLAINTEXT":
-        raise SettingsError(f"security.protocol {value} is not there yet: only PLAINTEXT is")
+    if setting.name == "security_protocol" and isinstance(value, str) and value.upper() != "PLAINTEXT":
+        raise SettingsError(f"security.protocol {value[:_SHOWN_MAX]} is not there yet: only PLAINTEXT is")
     default = setting.default
     if default is MISSING:
         return value
@@ -235,7 +235,7 @@ def _checked(setting: Field[Any], value: Any) -> Any:
         return _boolean(name, value)
     if isinstance(default, int) or (setting.name.endswith("_level") and setting.name.startswith("compression")):
         return _integer(name, value, setting.metadata.get("least"), setting.metadata.get("most", INT64_MAX))
-    if setting.name == "group_protocol" and str(value).lower() == "consumer":
+    if setting.name == "group_protocol" and isinstance(value, str) and value.lower() == "consumer":
         raise SettingsError(
             "group.protocol=consumer (KIP-848) is not there yet in this client: only classic is, "
             "whose members may share a group with clients of the newer protocol"
@@ -250,31 +250,22 @@ def _boolean(name: str, value: Any) -> bool:
         return value
     if isinstance(value, str) and value.strip().lower() in {"true", "false"}:
         return value.strip().lower() == "true"
-    raise SettingsError(f"{name} must be true or false, not {value!r}")
+    raise SettingsError(f"{name} must be true or false, not {shown(value)}")
 
 
 def _integer(name: str, value: Any, least: int | None, most: int) -> int:
     try:
         number = int(str(value))  # by its text: 1.5 and True are no whole numbers
     except ValueError:
-        raise SettingsError(f"{name} must be a whole number, not {_shown(value)}") from None
+        raise SettingsError(f"{name} must be a whole number, not {shown(value)}") from None
     if (least is not None and number < least) or number > most:
-        raise SettingsError(f"{name} must be from {least} to {most}, not {_shown(number)}")
+        raise SettingsError(f"{name} must be from {least} to {most}, not {shown(number)}")
     return number
-
-
-def _shown(value: Any) -> str:
-    """A wrong value as a message has it: Python refuses to write numbers of thousands of digits."""
-    try:
-        text = repr(value)
-    except ValueError:
-        return "one of so many digits"
-    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
 
 
 def _word(name: str, value: Any, one_of: tuple[str, ...] | None) -> str:
     if not isinstance(value, str):
-        raise SettingsError(f"{name} must be a word, not {value!r}")
+        raise SettingsError(f"{name} must be a word, not {a_kind_of(value)}")  # it may be secret
     if len(value) > _WORD_CHARACTERS_MAX:
         raise SettingsError(f"{name} is a word of {len(value)} characters: {_WORD_CHARACTERS_MAX} at most can be sent")
     try:
@@ -286,7 +277,7 @@ def _word(name: str, value: Any, one_of: tuple[str, ...] | None) -> str:
     if one_of is not None:
         by_case = {word.lower(): word for word in one_of}
         if value.lower() not in by_case:
-            raise SettingsError(f"{name} must be one of {', '.join(one_of)}, not {value!r}")
+            raise SettingsError(f"{name} must be one of {', '.join(one_of)}, not {shown(value)}")
         return by_case[value.lower()]
     return value
 

@@ -81,7 +81,7 @@ class InProcessBroker(ThreadedBroker):
     def wait_for_lag(self, group: str, lag: int = 0, *, timeout: float = 30.0) -> None:
         """Until the group is at most `lag` records behind what there is; raises StillBehind (a TimeoutError)."""
         # What is no number, or not one to wait for, is refused there.
-        longer_s = timeout if isinstance(timeout, int | float) and timeout > 0 else 0
+        longer_s = min(timeout, threading.TIMEOUT_MAX) if isinstance(timeout, int | float) and timeout > 0 else 0
         self._run(lambda: self._hosted.wait_for_lag(group, lag, timeout_s=timeout), longer_s)
 
     # Its thread

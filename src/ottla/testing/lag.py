@@ -30,19 +30,20 @@ async def wait_for_lag(bootstrap: str, group: str, lag: int = 0, *, timeout_s: f
     """
     checked_text(group, "group")
     checked_integer(lag, "lag", INT64_MAX)
-    if checked_number(timeout_s, "timeout") is None:
+    given_s = checked_number(timeout_s, "timeout")
+    if given_s is None:
         raise BadArgument("timeout must be a number, not None")
     found = "nobody was asked yet"
     async with Admin(bootstrap_servers=bootstrap, client_id="ottla-testing") as admin:
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(given_s):
                 while True:
                     behind, found = await _behind(admin, group)
                     if behind is not None and behind <= lag:
                         return
                     await asyncio.sleep(_PAUSE_SECONDS)
         except TimeoutError:
-            raise StillBehind(f"group {group} did not come within {lag} in {timeout_s:g} s: {found}") from None
+            raise StillBehind(f"group {group} did not come within {lag} in {given_s:g} s: {found}") from None
 
 
 async def _behind(admin: Admin, group: str) -> tuple[int | None, str]:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from typing import Final
 
-from ottla.durations import duration_ms
+from ottla.durations import DURATION_MS_MAX, duration_ms
 from ottla.ports.clock import Clock
 
 #: The first and the last step of an advance: what follows from what within a tenth of a second comes at once.
@@ -71,6 +71,8 @@ def milliseconds_of(by: str | timedelta) -> int:
     milliseconds = round(by / timedelta(milliseconds=1))
     if milliseconds < 0:
         raise ValueError(f"time does not go back: {by}")
+    if milliseconds > DURATION_MS_MAX:
+        raise ValueError(f"{by} is more than a thousand years")
     return milliseconds
 
 

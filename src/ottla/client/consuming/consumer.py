@@ -117,6 +117,7 @@ class Consumer(OffsetQuestions):
                 await self._group.end("the consumer was closed", commit=commit)
         finally:
             self._closed = True
+            self._reading.ahead.clear()  # an iteration that goes on hears of the end
             if self._fetcher is not None:
                 self._fetcher.close()
             if self._group is not None:
@@ -209,20 +210,20 @@ class Consumer(OffsetQuestions):
 
     def _seek_all(self, partitions: Iterable[TopicPartition], code: int) -> None:
         chosen = list(partitions) or list(self._reading.assigned)
-        for tp in chosen:
-            self._one(tp).reset_to(code)
+        for one in self._all_of(chosen):
+            one.reset_to(code)
         self._reading.drop_ahead(chosen)
         self._wake()
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Gives out nothing of these partitions until `resume`; their positions stay."""
-        for tp in partitions:
-            self._one(tp).paused = True
+        for one in self._all_of(partitions):
+            one.paused = True
         self._reading.count_as_not_read(partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        for tp in partitions:
-            self._one(tp).paused = False
+        for one in self._all_of(partitions):
+            one.paused = False
         self._wake()
         self._wake_waiting()
 
@@ -257,8 +258,8 @@ class Consumer(OffsetQuestions):
         the partitions may belong to others by now.
         """
         group = self._needs_group("commit")
-        checked_timeout_ms(timeout_ms)
-        await group.commits.commit(self._committable(offsets), timeout_ms)
+        given_ms = checked_timeout_ms(timeout_ms)
+        await group.commits.commit(self._committable(offsets), given_ms)
 
     def commit_async(
         self, offsets: Mapping[TopicPartition, Committable] | None = None, on_committed: OnCommitted | None = None
@@ -287,8 +288,8 @@ class Consumer(OffsetQuestions):
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """What any member of the group has committed of these partitions; None where that is nothing."""
         group = self._needs_group("committed")
-        checked_timeout_ms(timeout_ms)
-        return await group.placing.committed(checked_partitions(partitions), timeout_ms)
+        given_ms = checked_timeout_ms(timeout_ms)
+        return await group.placing.committed(checked_partitions(partitions), given_ms)
 
     def group_metadata(self) -> GroupMetadata:
         """As whom this consumer joined its group last; one that was put out since is refused by that name."""
@@ -465,13 +466,17 @@ class Consumer(OffsetQuestions):
             self._waiting.discard(news)
         return True
 
+    def _all_of(self, partitions: Iterable[TopicPartition]) -> list[AssignedPartition]:
+        """All of these or, where one is not assigned, none: what is done to them is done to all."""
+        return [self._one(tp) for tp in partitions]
+
     def _one(self, tp: TopicPartition) -> AssignedPartition:
         self._check_open()
         if not isinstance(tp, tuple):
             raise BadArgument(f"partition must be (topic, partition), not {a_kind_of(tp)}")
-        found = self._reading.assigned.get(tp)
+        (meant,) = checked_partitions([tp])
+        found = self._reading.assigned.get(meant)
         if found is None:
-            (meant,) = checked_partitions([tp])
             raise NotAssigned(f"{meant} is not assigned")
         return found
 

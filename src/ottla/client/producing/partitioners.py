@@ -16,6 +16,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
+from ottla.client.arguments import shown
 from ottla.client.errors import SettingsError
 from ottla.records.keyhash import murmur2
 
@@ -98,11 +99,12 @@ def partitioner_for(wanted: Any) -> Partitioner:
     if callable(wanted):
         made: Partitioner = wanted
         return made
-    make = _NAMED.get(str(wanted).replace("-", "_").lower())
+    name = wanted if isinstance(wanted, str) else ""
+    make = _NAMED.get(name.replace("-", "_").lower())
     if make is None:
         from ottla.client.other_names import PARTITIONERS
 
-        ours = PARTITIONERS.get(str(wanted).rpartition(".")[2].lower())
+        ours = PARTITIONERS.get(name.rpartition(".")[2].lower())
         hint = f": that is {ours} here" if ours is not None else ""
-        raise SettingsError(f"partitioner must be one of {', '.join(_NAMED)} or a callable, not {wanted!r}{hint}")
+        raise SettingsError(f"partitioner must be one of {', '.join(_NAMED)} or a callable, not {shown(wanted)}{hint}")
     return make()

@@ -276,17 +276,17 @@ class Producer(TransactionMethods):
             await batch.wait()
             pending += batch.parts
 
-    async def close(self, timeout_ms: int | None = None) -> None:
+    async def close(self, timeout_ms: float | None = None) -> None:
         """Sends what is there, for at most so long (None: as long as deliveries take), and ends.
 
         A transaction that is open is aborted; one that was detached stays open.
         """
-        checked_timeout_ms(timeout_ms)
+        given_ms = checked_timeout_ms(timeout_ms)
         if self._closed:
             return
         self._closed = self.barred = True
         try:
-            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+            async with asyncio.timeout(None if given_ms is None else given_ms / 1000):
                 if self._transactor is not None:
                     await self._transactor.close()
                 await self._all_settled()

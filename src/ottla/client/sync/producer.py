@@ -288,15 +288,15 @@ class Producer:
     def finish(self, identity: TransactionIdentity, *, commit: bool = True) -> None:
         self._thread.run(lambda: self._inner.finish(identity, commit=commit))
 
-    def close(self, timeout_ms: int | None = None) -> None:
+    def close(self, timeout_ms: float | None = None) -> None:
         """Sends what is there, for at most so long, and ends the thread. A transaction that is open is aborted."""
-        checked_timeout_ms(timeout_ms)
+        given_ms = checked_timeout_ms(timeout_ms)
         if self._closed:
             return
         self._thread.check_may_wait()
         self._closed = True
         try:
-            self._thread.begin(lambda: self._close(timeout_ms)).result()
+            self._thread.begin(lambda: self._close(given_ms)).result()
         except BaseException:  # Ctrl-C: no longer a wait, but an end
             self._thread.run(self._close_now)
             raise
@@ -468,7 +468,7 @@ class Producer:
         await self.handed_over()
         await self._inner.flush()
 
-    async def _close(self, timeout_ms: int | None) -> None:
+    async def _close(self, timeout_ms: float | None) -> None:
         self._ending = asyncio.get_running_loop().create_task(self._end(timeout_ms))
         await asyncio.shield(self._ending)
 
@@ -480,7 +480,7 @@ class Producer:
             self._ending.cancel()
         await asyncio.wait([self._ending])
 
-    async def _end(self, timeout_ms: int | None) -> None:
+    async def _end(self, timeout_ms: float | None) -> None:
         loop = asyncio.get_running_loop()
         deadline = None if timeout_ms is None else loop.time() + timeout_ms / 1000
         try:
@@ -491,7 +491,7 @@ class Producer:
         except asyncio.CancelledError:  # by `_close_now`
             await self._inner.close(0)
             raise
-        await self._inner.close(None if deadline is None else max(0, int((deadline - loop.time()) * 1000)))
+        await self._inner.close(None if deadline is None else max(0.0, (deadline - loop.time()) * 1000))
         self._refuse_all()
 
 

@@ -126,7 +126,7 @@ class Placing:
         else:
             one.reset_to(strategy)
 
-    async def committed(self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None) -> GroupPositions:
+    async def committed(self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None) -> GroupPositions:
         """What the group has committed of these; None where it has nothing."""
         wanted = list(dict.fromkeys(partitions))
         allowed_ms = self._settings.default_api_timeout_ms if timeout_ms is None else timeout_ms

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from ottla.client.arguments import shown
 from ottla.client.consuming.group.assignors.assignor import Assignor
 from ottla.client.consuming.group.assignors.cooperative import CooperativeStickyAssignor
 from ottla.client.consuming.group.assignors.range import RangeAssignor
@@ -45,12 +46,12 @@ def _assignor(piece: Any) -> Assignor:
         kind = _BY_NAME.get(piece) or java.get(piece)
         if kind is None:
             raise SettingsError(
-                f"partition.assignment.strategy: there is no {piece!r}, only {', '.join(_BY_NAME)}; "
+                f"partition.assignment.strategy: there is no {shown(piece)}, only {', '.join(_BY_NAME)}; "
                 "an assignor of your own is given as a class"
             )
     found = kind() if isinstance(kind, type) else kind
     if not isinstance(found, Assignor):
-        raise SettingsError(f"partition.assignment.strategy: {piece!r} does not derive from ottla.client.Assignor")
+        raise SettingsError(f"partition.assignment.strategy: {shown(piece)} does not derive from ottla.client.Assignor")
     if not isinstance(getattr(found, "name", None), str) or not found.name:
         raise SettingsError(f"partition.assignment.strategy: {type(found).__name__} has no name")
     return found
