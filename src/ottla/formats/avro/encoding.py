@@ -1,8 +1,8 @@
 """Values to Avro: one record of Python's, or a column.
 
-A union's branch is the first that can take the value. Two records in one union are told apart by their fields, or by a
-pair `(name, value)`. A field that the value does not have is its default; one that the schema does not have is an
-error, since it would be lost without a word.
+A union's branch is the first that can take the value; one that would round a number comes behind all others. Two
+records in one union are told apart by their fields, or by a pair `(name, value)`. A field that the value does not have
+is its default; one that the schema does not have is an error, since it would be lost without a word.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from uuid import UUID
 
 from ottla.formats.avro.defaults import default_bytes
 from ottla.formats.avro.numbers import bytes_of
-from ottla.formats.avro.output import PRIMITIVE_WRITERS, Write, refused, write_long, write_string
+from ottla.formats.avro.output import PRIMITIVE_WRITERS, Write, exact_writer, refused, write_long, write_string
 from ottla.formats.avro.schema import NO_DEFAULT, AvroSchema
-from ottla.formats.avro.shapes import member_names, others
+from ottla.formats.avro.shapes import member_names
 from ottla.formats.errors import BadValue
 from ottla.formats.framing import header
 from ottla.formats.interface import Encoder, Load
@@ -146,28 +146,30 @@ class _Writers:
         return write
 
     def _union(self, schema: AvroSchema) -> Write:
-        branches = [(one, self.write(one)) for one in schema.branches]
+        branches = [_Branch(number, one, self.write(one)) for number, one in enumerate(schema.branches)]
         names = member_names(schema)
         if self._arrow and names is not None:
             return _member_writer(schema, names, branches)
-        nulls = [number for number, one in enumerate(schema.branches) if one.kind == "null"]
+        nulls = [one.number for one in branches if one.schema.kind == "null"]
+        tried = _in_order(branches)
+        known = {name for one in branches for name in one.names}
 
         def write(value: Any, out: bytearray) -> None:
             if value is None and nulls:
                 write_long(nulls[0], out)
                 return
-            by_name = value.__class__ is tuple and len(value) == 2 and isinstance(value[0], str)
+            by_name = value.__class__ is tuple and len(value) == 2 and isinstance(value[0], str) and value[0] in known
             fault = None
             start = len(out)
-            for number, (branch, write_branch) in enumerate(branches):
-                if by_name and value[0] not in {branch.name, branch.bare_name, branch.kind}:
+            for branch in tried:
+                if by_name and value[0] not in branch.names:
                     continue
-                write_long(number, out)
+                write_long(branch.number, out)
                 try:
-                    write_branch(value[1] if by_name else value, out)
+                    branch.write(value[1] if by_name else value, out)
                 except BadValue as error:
                     del out[start:]
-                    fault = error if branch.kind != "null" else fault
+                    fault = error if branch.schema.kind != "null" else fault
                 else:
                     return
             single = fault is not None and len(branches) - len(nulls) == 1
@@ -176,14 +178,40 @@ class _Writers:
         return write
 
 
-def _member_writer(schema: AvroSchema, names: list[str], branches: list[tuple[AvroSchema, Write]]) -> Write:
+class _Branch:
+    """Of a union that is written."""
+
+    def __init__(self, number: int, schema: AvroSchema, write: Write) -> None:
+        self.number = number
+        self.schema = schema
+        self.write = write
+        #: What a pair `(name, value)` may call it.
+        self.names = {name for name in (schema.name, schema.bare_name, schema.kind) if name}
+
+
+def _in_order(branches: list[_Branch]) -> list[_Branch]:
+    """As they are tried. A list is an array before it is the pairs of a map, which nothing else can be."""
+    tried = [one for one in branches if one.schema.kind == "array"]
+    tried += [one for one in branches if one.schema.kind != "array"]
+    if sum(_is_number(one.schema) for one in branches) < 2:
+        return tried
+    exact = {
+        one.number: _Branch(one.number, one.schema, exact_writer(one.schema.kind))
+        for one in branches
+        if one.schema.kind in {"float", "double"}
+    }
+    return [exact.get(one.number, one) for one in tried] + [one for one in tried if one.number in exact]
+
+
+def _is_number(schema: AvroSchema) -> bool:
+    return schema.logical == "decimal" or (schema.logical is None and schema.kind in {"int", "long", "float", "double"})
+
+
+def _member_writer(schema: AvroSchema, names: list[str], branches: list[_Branch]) -> Write:
     """Of a struct that has one member for each branch but null: the one that is there is written."""
-    order = {id(branch): number for number, branch in enumerate(schema.branches)}
-    members = [
-        (name, order[id(branch)], branches[order[id(branch)]][1])
-        for name, branch in zip(names, others(schema), strict=True)
-    ]
-    null = next((number for number, one in enumerate(schema.branches) if one.kind == "null"), None)
+    present = [one for one in branches if one.schema.kind != "null"]
+    members = [(name, one.number, one.write) for name, one in zip(names, present, strict=True)]
+    null = next((one.number for one in branches if one.schema.kind == "null"), None)
 
     def write(value: Any, out: bytearray) -> None:
         if value is not None and not isinstance(value, Mapping):
@@ -220,7 +248,8 @@ def _array_writer(write_item: Write) -> Write:
 def _map_writer(write_value: Write) -> Write:
     def write(value: Any, out: bytearray) -> None:
         pairs = list(value.items()) if isinstance(value, Mapping) else value
-        if not isinstance(pairs, list):
+        # Of a list only pairs are taken, as Arrow has them: a text of two letters can be unpacked too.
+        if not isinstance(pairs, list) or not all(one.__class__ is tuple and len(one) == 2 for one in pairs):
             raise refused(value, "map")
         if pairs:
             write_long(len(pairs), out)

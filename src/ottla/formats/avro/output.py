@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isnan
 from operator import index
 from typing import Any, Final, TypeAlias
 
@@ -61,8 +62,25 @@ def write_double(value: Any, out: bytearray) -> None:
     out += DOUBLE.pack(number(value, "double"))
 
 
+def exact_writer(kind: str) -> Write:
+    """Of a float or a double; it refuses numbers that would be rounded."""
+    form = FLOAT if kind == "float" else DOUBLE
+
+    def write(value: Any, out: bytearray) -> None:
+        held = number(value, kind)
+        try:
+            raw = form.pack(held)
+        except OverflowError:
+            raise refused(value, kind) from None
+        if not isnan(held) and (held != value or form.unpack(raw)[0] != held):
+            raise refused(value, kind)
+        out += raw
+
+    return write
+
+
 def number(value: Any, what: str) -> float:
-    if isinstance(value, bool | str | bytes) or value is None:
+    if isinstance(value, bool | str | bytes | bytearray | memoryview) or value is None:
         raise refused(value, what)
     try:
         return float(value)
