@@ -18,12 +18,28 @@ def stored(values: Any, schema: AvroSchema) -> Iterable[Any]:
     aligned, numbers = _types(schema, values.type)
     try:
         return values.cast(aligned).cast(numbers).to_pylist()  # type: ignore[no-any-return]  # pyarrow has no types
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+    except pa.ArrowInvalid as error:
+        raise BadValue(
+            f"the column does not go with the Avro schema: {error}", _row_at_fault(values, aligned)
+        ) from None
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise BadValue(f"the column does not go with the Avro schema: {error}") from None
+
+
+def _row_at_fault(values: Any, aligned: Any) -> int | None:
+    """The first row that is refused by itself."""
+    for number in range(len(values)):
+        try:
+            values.slice(number, 1).cast(aligned)
+        except pa.ArrowInvalid:
+            return number
+    return None
 
 
 def _types(schema: AvroSchema, found: Any) -> tuple[Any, Any]:
     """The column's type with the schema's units, and with numbers for times; what differs otherwise stays."""
+    if pa.types.is_null(found):
+        return pa.int8(), pa.int8()  # pyarrow loses the nulls of a slice where they become nulls
     if pa.types.is_dictionary(found):
         return _types(schema, found.value_type)
     if schema.kind == "union":
