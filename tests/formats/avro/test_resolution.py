@@ -204,6 +204,7 @@ def test_bytes_that_are_no_value(schema: Any, raw: bytes, said: str) -> None:
         ('{"type": "enum", "name": "E", "symbols": ["A", "A"]}', "a symbol twice"),
         ('{"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}', "no symbol 'B'"),
         ('{"type": "fixed", "name": "F", "size": -1}', "a size of -1"),
+        ('{"type": "fixed", "name": "string", "size": 1}', "defines string twice"),
         ('{"type": "array"}', "without 'items'"),
         ('[{"type": "fixed", "name": "F", "size": 1}, {"type": "fixed", "name": "F", "size": 2}]', "defines F twice"),
         ('{"type": "array", "items": ' * 80 + '"int"' + "}" * 80, "nested deeper"),
@@ -213,6 +214,18 @@ def test_bytes_that_are_no_value(schema: Any, raw: bytes, said: str) -> None:
 def test_schemas_that_are_none(text: str, said: str) -> None:
     with pytest.raises(BadSpec, match=said):
         parse_schema(text)
+
+
+@pytest.mark.parametrize(("size", "digits"), [(1, 2), (2, 4), (4, 9), (8, 18), (16, 38)])
+def test_a_decimal_has_no_more_digits_than_fit_into_its_bytes(size: int, digits: int) -> None:
+    """As for all logical types that cannot be, a reader takes what is below; Java's does."""
+    fits, too_many = (
+        parse_schema(
+            json.dumps({"type": "fixed", "name": "F", "size": size, "logicalType": "decimal", "precision": precision})
+        )
+        for precision in (digits, digits + 1)
+    )
+    assert (fits.logical, too_many.logical) == ("decimal", None)
 
 
 def doubling(leaf: Any, levels: int, prefix: str = "T") -> Any:

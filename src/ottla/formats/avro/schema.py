@@ -214,7 +214,7 @@ class _Parser:
         if said is not None and not isinstance(said, str):
             raise BadSpec(f"the Avro {kind} {name} has the namespace {said!r}, which is none")
         full = name if "." in name or not said else f"{said}.{name}"
-        if full in self._names:
+        if full in self._names or full in PRIMITIVES:
             raise BadSpec(f"the Avro schema defines {full} twice")
         inner = full.rpartition(".")[0] or None
         aliases = _texts(given.get("aliases", []), "aliases")
@@ -234,6 +234,8 @@ def _logical(made: AvroSchema, given: dict[str, Any]) -> AvroSchema:
             return made
         if not 0 <= scale <= precision or not 0 < precision <= DECIMAL_DIGITS_MAX:
             return made
+        if made.kind == "fixed" and (10**precision - 1).bit_length() >= 8 * made.size:
+            return made  # as many digits do not fit beside a sign
         made.precision, made.scale = precision, scale
     if logical == "uuid" and made.kind == "fixed" and made.size != 16:
         return made
