@@ -31,6 +31,32 @@ message A {
 extend A { optional int32 more = 100; }
 """
 CLASHES = 'syntax = "proto3"; message M { optional int32 x = 1; optional int32 y = 2; oneof _y { bool b = 3; } }'
+DEFAULTS = r"""
+syntax = "proto2";
+message A {
+  optional bytes octal = 1 [default = "\001\377\\x\"\'\n?"];
+  optional bytes text = 2 [default = "aé" '\303' "\251"];
+  optional string parts = 3 [default = "\303" '\251'];
+  optional string wide = 4 [default = "\U0001F600\u00e9\ud83d\ude00"];
+  optional float from_octal = 5 [default = 017];
+  optional double large = 6 [default = -123456789012345678901234567890];
+  optional int32 hexadecimal = 7 [default = -0x1F];
+  optional uint64 most = 8 [default = 0xFFFFFFFFFFFFFFFF];
+}
+"""
+DECLARED = """
+syntax = "proto2";
+message A {
+  extensions 4 to 10 [
+    declaration = { number: 4 full_name: ".x.y" type: "int32" },
+    declaration = { number: 5, reserved: true },
+    verification = DECLARATION
+  ];
+  optional int32 x = 1;
+}
+"""
+BYTE_ORDER_MARK = '\ufeffsyntax = "proto3"; message A { int32 x = 1; }'
+UNDERLINED = 'syntax = "proto3"; message A { optional int32 a = 1; optional string _a = 2; oneof _b { bool b = 3; } }'
 NO_SYNTAX = "message A { optional int32 x = 1; }"
 
 
@@ -93,7 +119,11 @@ def known_to_protoc(source: str) -> str:
     return re.sub(r", \(mine\) = \{[^}]*\}", "", source)
 
 
-@pytest.mark.parametrize("source", [SHOP, PROTO2, CLASHES, NO_SYNTAX], ids=["shop", "proto2", "clashes", "no syntax"])
+@pytest.mark.parametrize(
+    "source",
+    [SHOP, PROTO2, DEFAULTS, DECLARED, CLASHES, UNDERLINED, BYTE_ORDER_MARK, NO_SYNTAX],
+    ids=["shop", "proto2", "defaults", "declared", "clashes", "underlined", "byte order mark", "no syntax"],
+)
 def test_as_protoc(source: str, tmp_path: Path) -> None:
     theirs = protoc(known_to_protoc(source), tmp_path)
     found = ours(source)
@@ -127,8 +157,16 @@ def _clear_json_names(message: Any) -> None:
         ('syntax = "proto3"; message A { map<float, int32> x = 1; }', "a map with keys of float"),
         ('syntax = "proto3"; enum E { }', "enum E has no values"),
         ("message A ` { }", "'` { }' is no word"),
-        ("message A { optional string s = 1 [default = {", "'the end' is unexpected"),
+        ("message A { optional string s = 1 [(mine) = {", "'the end' is unexpected"),
         ("message A { optional int32 x = 99999999999; }", "'99999999999' is unexpected"),
+        ('syntax = "proto3"; enum E { A = 0; B = 2147483648; }', "'2147483648' is unexpected"),
+        ('syntax = "proto3"; enum E { A = 0; B = -2147483649; }', "'2147483649' is unexpected"),
+        ("message A { optional int32 x = 2147483648; }", "'2147483648' is unexpected"),
+        ("message A { optional double x = 1 [default = 09]; }", "'09' is unexpected"),
+        ('message A { optional double x = 1 [default = -"1"]; }', "'\"1\"' is unexpected"),
+        (r'message A { optional string x = 1 [default = "\ud800"]; }', "line 1 .* a text that is no UTF-8"),
+        (r'message A { optional string x = 1 [default = "\377"]; }', "line 1 .* a text that is no UTF-8"),
+        (r'message A { optional string x = 1 [default = "\U00110000"]; }', r"no character \\U00110000"),
         ("message A { " * (DEPTH_MAX + 1), f"messages {DEPTH_MAX} deep"),
         ("/* without an end", "'/' is unexpected"),
     ],

@@ -6,6 +6,7 @@ are left by the names that they are written with; the pool that the file is put 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from ottla.formats.errors import BadSpec
-from ottla.formats.protobuf.tokens import Token, text_of, tokens
+from ottla.formats.protobuf.tokens import Token, bytes_of, escaped, tokens
 
 #: Messages within messages; protoc takes no more than 32 either.
 DEPTH_MAX: Final = 32
@@ -38,6 +39,7 @@ _SCALARS: Final = {
     "sint32": FieldDescriptorProto.TYPE_SINT32,
     "sint64": FieldDescriptorProto.TYPE_SINT64,
 }
+_WHOLE: Final = re.compile("0[xX][0-9a-fA-F]+|[0-9]+")
 _LABELS: Final = {
     "optional": FieldDescriptorProto.LABEL_OPTIONAL,
     "required": FieldDescriptorProto.LABEL_REQUIRED,
@@ -208,16 +210,29 @@ class _Parser:
         while True:
             name = self._option_name()
             self._sign("=")
-            value = self._option_value()
+            if name == "default":
+                field.default_value = self._default(field)
+            else:
+                value = self._option_value()
             if name == "packed":
                 field.options.packed = value == "true"
-            elif name == "default" and value is not None:
-                field.default_value = value
             elif name == "json_name" and value is not None:
                 field.json_name = value
             if self._is_sign("]"):
                 return
             self._sign(",")
+
+    def _default(self, field: Any) -> str:
+        """As a descriptor has it: bytes with escapes, whole numbers in decimals."""
+        if self._next.kind == "text":
+            return escaped(self._bytes()) if field.type == FieldDescriptorProto.TYPE_BYTES else self._text()
+        sign = "-" if self._is_sign("-") else ""
+        word = self._next
+        if word.kind not in {"name", "number"}:
+            raise self._unexpected()
+        if word.kind == "number" and _WHOLE.fullmatch(word.text):
+            return f"{sign}{self._whole()}"
+        return sign + self._take().text
 
     def _option_name(self) -> str:
         """`name`, or `(an.extension).name`."""
@@ -290,25 +305,34 @@ class _Parser:
         return self._name()
 
     def _text(self) -> str:
+        line = self._next.line
+        try:
+            return self._bytes().decode()
+        except UnicodeDecodeError:
+            raise BadSpec(f"line {line} of the Protobuf schema: a text that is no UTF-8") from None
+
+    def _bytes(self) -> bytes:
         if self._next.kind != "text":
             raise self._unexpected()
-        found = text_of(self._take())
+        found = bytes_of(self._take())
         while self._next.kind == "text":  # texts that follow each other are one
-            found += text_of(self._take())
+            found += bytes_of(self._take())
         return found
 
     def _integer(self) -> int:
-        sign = -1 if self._next.text == "-" else 1
-        if sign < 0:
-            self._take()
+        sign = -1 if self._is_sign("-") else 1
+        number = self._whole(most=2**31 - (sign > 0))
+        return sign * number
+
+    def _whole(self, most: int | None = None) -> int:
         try:
             number = _integer(self._next.text)
         except ValueError:
             raise self._unexpected() from None
-        if number > 2**31:
+        if most is not None and number > most:
             raise self._unexpected()
         self._take()
-        return sign * number
+        return number
 
     def _sign(self, wanted: str) -> None:
         if self._next.text != wanted:
@@ -322,13 +346,16 @@ class _Parser:
         return True
 
     def _skip_statement(self) -> None:
-        """To its semicolon, or over its braces."""
+        """To its semicolon, or over its braces; those of options in brackets do not end it."""
         while not self._is_sign(";"):
             if self._next.text == "{":
                 self._skip_braces()
                 self._is_sign(";")
                 return
-            self._take()
+            if self._next.text == "[":
+                self._skip_brackets()
+            else:
+                self._take()
 
     def _skip_braces(self) -> None:
         self._skip_pair("{", "}")
@@ -370,9 +397,9 @@ def _entry_name(field: str) -> str:
 
 
 def _free_name(field: str, made: DescriptorProto) -> str:
-    """`_field`, with as many more letters before it as another field or oneof makes necessary."""
+    """`_field`, with as many more letters before it as another field or oneof makes necessary, as protoc names it."""
     taken = {one.name for one in (*made.field, *made.oneof_decl)}
-    name = f"_{field}"
+    name = field if field.startswith("_") else f"_{field}"
     while name in taken:
         name = f"X{name}"
     return name

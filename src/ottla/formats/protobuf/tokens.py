@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -18,11 +19,15 @@ _WORD: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-#: Of an escape in a text: one letter, an octal or hexadecimal number, a character of Unicode.
-_ESCAPE: Final = re.compile(r"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+#: Of a text: a byte's octal or hexadecimal number, units of UTF-16 or a character by their numbers, one letter.
+_ESCAPE: Final = re.compile(
+    rb"\\([0-7]{1,3})|\\[xX]([0-9a-fA-F]{1,2})|((?:\\u[0-9a-fA-F]{4})+)|\\U([0-9a-fA-F]{8})|\\(.)", re.DOTALL
+)
 #: Of what is no word.
 _SHOWN_MAX: Final = 20
-_LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_LETTERS: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
+#: What some editors write before a file's first word.
+_BYTE_ORDER_MARK: Final = "\ufeff"
 
 
 class Token(NamedTuple):
@@ -34,7 +39,7 @@ class Token(NamedTuple):
 
 def tokens(source: str) -> Iterator[Token]:
     """Raises BadSpec at what is no word."""
-    pos, line = 0, 1
+    pos, line = len(_BYTE_ORDER_MARK) if source.startswith(_BYTE_ORDER_MARK) else 0, 1
     while pos < len(source):
         match = _WORD.match(source, pos)
         if match is None:
@@ -48,14 +53,28 @@ def tokens(source: str) -> Iterator[Token]:
     yield Token("end", "the end", line)
 
 
-def text_of(token: Token) -> str:
-    """What a text says, without its quotes and escapes."""
+def bytes_of(token: Token) -> bytes:
+    """What a text says, without its quotes and escapes. These may be of bytes that are no UTF-8."""
 
-    def unescaped(match: re.Match[str]) -> str:
-        if match[1]:
-            return chr(int(match[1], 8))
-        if match[2] or match[3]:
-            return chr(int(match[2] or match[3], 16))
-        return _LETTERS.get(match[4], match[4])
+    def unescaped(match: re.Match[bytes]) -> bytes:
+        octal, hexadecimal, units, character, letter = match.groups()
+        if octal:
+            return bytes([int(octal, 8) & 0xFF])
+        if hexadecimal:
+            return bytes([int(hexadecimal, 16)])
+        if units:
+            text = bytes.fromhex(units.replace(b"\\u", b"").decode()).decode("utf-16-be", "surrogatepass")
+            return text.encode(errors="surrogatepass")
+        if not character:
+            return _LETTERS.get(letter, letter)
+        number = int(character, 16)
+        if number > sys.maxunicode:
+            raise BadSpec(f"line {token.line} of the Protobuf schema: there is no character {match[0].decode()}")
+        return chr(number).encode(errors="surrogatepass")
 
-    return _ESCAPE.sub(unescaped, token.text[1:-1])
+    return _ESCAPE.sub(unescaped, token.text[1:-1].encode())
+
+
+def escaped(raw: bytes) -> str:
+    """The way back, for bytes of which a descriptor makes a text."""
+    return "".join(chr(one) if 0x20 <= one < 0x7F and one not in b"\"'\\" else f"\\{one:03o}" for one in raw)
