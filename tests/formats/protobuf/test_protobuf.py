@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from base64 import b64encode
+from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -14,6 +15,8 @@ import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.struct_pb2 import Value
 from google.type.datetime_pb2 import DateTime
 from google.type.money_pb2 import Money
 from tests.formats.protobuf.shop import SHOP, VALUE
@@ -302,11 +305,93 @@ def test_a_message_in_itself(tmp_path: Path) -> None:
         ({"at": VALUE["at"].replace(tzinfo=None)}, "at: .* must be with a time zone"),
         ({"wrapped": "x"}, "wrapped: "),
         ({"anything": "{"}, "anything: "),
+        ({"text": "x", "deep": {"text": "y"}}, "deep: either has text, and can have one of them alone"),
+        ({"a_float": 1e39}, r"a_float: 1e\+39 is no float of 32 bits"),
+        ({"a_float": -(10**400)}, "a_float: int too large"),
+        ({"a_double": 10**400}, "a_double: int too large"),
+        ({"a_float": "x"}, "a_float: "),
+        ({"a_uint64": Decimal("Infinity")}, "a_uint64: cannot convert Infinity"),
+        ({"prices_by_day": ["ab"]}, "prices_by_day: list .* is no map"),
+        ({"prices_by_day": [5]}, "prices_by_day: list .* is no map"),
     ],
 )
 def test_values_that_cannot_be_written(tmp_path: Path, value: Any, said: str) -> None:
     with pytest.raises(BadValue, match=said):
         encoder(written(tmp_path, SHOP)).encode_one(value)
+
+
+def test_of_several_names_of_a_number_the_first_counts(tmp_path: Path) -> None:
+    """As in Google's JSON."""
+    source = 'syntax = "proto3"; enum E { option allow_alias = true; NO = 0; RED = 1; ROT = 1; } message M { E e = 1; }'
+    ours = decoder(written(tmp_path, source))
+    assert MessageToDict(ours.decode_one(b"\x08\x01")) == {"e": "RED"}
+    assert ours.decode(pa.array([b"\x08\x01"]))[0].to_pylist() == [{"e": "RED"}]
+    assert encoder(written(tmp_path, source)).encode_one({"e": "ROT"}) == b"\x08\x01"
+
+
+@pytest.mark.parametrize(("seconds", "nanos"), [(0, -1), (-1, -1999), (-5, -1000), (0, 1999), (5, 0)])
+def test_what_is_cut_off_of_a_duration(tmp_path: Path, seconds: int, nanos: int) -> None:
+    importing = 'syntax = "proto3"; import "google/protobuf/duration.proto";'
+    ours = decoder(written(tmp_path, f"{importing} message M {{ google.protobuf.Duration took = 1; }}"))
+    message = ours.decode_one(b"")
+    message.took.seconds, message.took.nanos = seconds, nanos
+    found = ours.decode(pa.array([message.SerializeToString()]))[0].to_pylist()
+    assert found == [{"took": Duration(seconds=seconds, nanos=nanos).ToTimedelta()}]
+
+
+def test_a_group_that_the_schema_does_not_know(tmp_path: Path) -> None:
+    ours = decoder(written(tmp_path, ORDER), rescue_column="more")
+    raw = b"\x08\x07" + b"\x1b" + b"\x08\x05" + b"\x13\x0a\x01a\x14" + b"\x1c"
+    assert ours.decode(pa.array([raw]))[0].to_pylist() == [{"id": 7, "more": '{"3":[{"1":[5],"2":[{"1":["YQ=="]}]}]}'}]
+
+
+HOLDS = """syntax = "proto3"; import "google/protobuf/struct.proto"; import "google/protobuf/timestamp.proto";
+message A {
+    google.protobuf.Struct anything = 1; google.protobuf.Value value = 2; google.protobuf.ListValue list = 3;
+    google.protobuf.Timestamp at = 4; B b = 5; map<string, B> by_name = 6;
+    message B { int32 x = 1; int32 y = 2; }
+}"""
+
+
+def test_messages_in_a_mapping(tmp_path: Path) -> None:
+    spec = written(tmp_path, HOLDS)
+    whole = decoder(spec).decode_one(b"")
+    whole.anything.update({"a": [1, None]})
+    whole.value.string_value = "x"
+    whole.list.append(5)
+    whole.at.seconds = 7
+    whole.b.SetInParent()
+    ours = encoder(spec)
+    names = ["anything", "value", "list", "at", "b"]
+    assert ours.encode_one({name: getattr(whole, name) for name in names}) == whole.SerializeToString()
+    # Of a class that another pool has made.
+    assert ours.encode_one({"value": Value(string_value="x")}) == b"\x12\x03\x1a\x01x"
+    with pytest.raises(BadValue, match=r"list: Value .* is no google\.protobuf\.ListValue"):
+        ours.encode_one({"list": Value(string_value="x")})
+    # The last of two entries counts, with nothing of the first.
+    twice = ours.encode_one({"by_name": [("a", {"x": 1}), ("a", {"y": 2})]})
+    assert twice == ours.encode_one({"by_name": {"a": {"y": 2}}})
+
+
+NEEDS = """syntax = "proto2"; message Outer { optional Inner inner = 1; repeated Inner inners = 2; }
+message Inner { required int32 x = 1; }"""
+
+
+def test_messages_that_lack_what_is_required(tmp_path: Path) -> None:
+    spec = written(tmp_path, NEEDS)
+    inner = type(decoder(f"{spec}#Inner").decode_one(b"\x08\x01"))
+    for value in (inner(), {}):
+        with pytest.raises(BadValue, match=r"missing required fields: inner\.x"):
+            encoder(spec).encode_one({"inner": value})
+        with pytest.raises(BadValue, match=r"missing required fields: inners\[1\]\.x"):
+            encoder(spec).encode_one({"inners": [{"x": 1}, value]})
+    (tmp_path / "other").mkdir()
+    other = written(tmp_path / "other", NEEDS.replace("required int32", "optional string"))
+    unlike = decoder(f"{other}#Inner").decode_one(b"\x0a\x01a")
+    unknown = decoder(spec).decode_one(encoder(spec).encode_one({"inner": inner(x=5)}))
+    assert unknown.inner.x == 5
+    with pytest.raises(BadValue, match=r"missing required fields: inner\.x"):
+        encoder(spec).encode_one({"inner": unlike})
 
 
 @pytest.mark.parametrize("seed", range(2))

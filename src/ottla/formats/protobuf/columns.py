@@ -168,7 +168,8 @@ def _single(field: Any) -> Shape | None:
     if field.message_type is not None:
         return row_of(field.message_type)
     if field.enum_type is not None:
-        names = {value.number: value.name for value in field.enum_type.values}
+        # Of several names of a number the first counts, as in Google's JSON.
+        names = {value.number: value.name for value in reversed(list(field.enum_type.values))}
         return lambda number: names.get(number) or str(number)
     return None
 
@@ -182,12 +183,13 @@ def _timestamp(found: Any) -> int:
 
 
 def _duration(found: Any) -> int:
-    return _micros(found)
+    return _micros(found, towards_zero=found.nanos < 0)
 
 
-def _micros(found: Any) -> int:
+def _micros(found: Any, *, towards_zero: bool = False) -> int:
     """What is below a microsecond is cut off: Spark has no finer times."""
-    micros: int = found.seconds * 1_000_000 + found.nanos // 1000
+    nanos: int = found.nanos
+    micros: int = found.seconds * 1_000_000 + (-(-nanos // 1000) if towards_zero else nanos // 1000)
     if not -_INT64_MAX <= micros <= _INT64_MAX:
         raise BadRecord(f"{found.seconds} s are no time in microseconds of 64 bits")
     return micros
@@ -203,15 +205,17 @@ def _json(found: Any) -> str:
 def unknown_fields(found: Any) -> str | None:
     """The fields of a message that its schema does not know, by their numbers, as JSON; bytes in base64."""
     unknown = UnknownFieldSet(found)
-    if not len(unknown):
-        return None
+    return json.dumps(_by_number(unknown), separators=(",", ":")) if len(unknown) else None
+
+
+def _by_number(unknown: Any) -> dict[str, list[Any]]:
     said: dict[str, list[Any]] = {}
     for field in unknown:
         said.setdefault(str(field.field_number), []).append(_said(field.data))
-    return json.dumps(said, separators=(",", ":"))
+    return said
 
 
 def _said(data: Any) -> Any:
     if isinstance(data, bytes):
         return b64encode(data).decode()
-    return data if isinstance(data, int | float) else "group"
+    return data if isinstance(data, int | float) else _by_number(data)  # a group has fields of its own

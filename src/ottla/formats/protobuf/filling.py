@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from math import isinf
 from typing import Any, Final, TypeAlias
 
 from google.protobuf.json_format import Parse, ParseError
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from ottla.formats.errors import BadValue
 from ottla.formats.protobuf.columns import DURATION, JSON_LIKE, TIMESTAMP, WRAPPERS, is_map
@@ -44,13 +46,12 @@ class Filling:
 
     def _fill_fields(self, message: Any) -> Fill:
         fields = message.fields_by_name
+        oneofs = {field.name: oneof.name for oneof in message.oneofs for field in oneof.fields}
         setters: dict[str, Fill] = {}
 
         def fill(target: Any, value: Any) -> None:
             if isinstance(value, Message):
-                if value.DESCRIPTOR.full_name != message.full_name:
-                    raise _refused(value, message.full_name)
-                target.MergeFromString(value.SerializeToString())
+                _copy(value, target)
                 return
             if not isinstance(value, Mapping):
                 raise _refused(value, message.full_name)
@@ -63,11 +64,13 @@ class Filling:
                     if name not in fields:
                         raise BadValue(f"{message.name} has no field {name!r}")
                     setter = setters[name] = self._setter(fields[name])
+                if name in oneofs and (other := target.WhichOneof(oneofs[name])) is not None:
+                    raise BadValue(f"{name}: {oneofs[name]} has {other}, and can have one of them alone")
                 try:
                     setter(target, one)
                 except BadValue as error:
                     raise BadValue(f"{name}: {error.message}") from None
-                except (TypeError, ValueError) as error:
+                except (TypeError, ValueError, OverflowError) as error:
                     raise BadValue(f"{name}: {error}") from None
 
         return fill
@@ -98,12 +101,18 @@ class Filling:
 
         def put(target: Any, value: Any) -> None:
             pairs = list(value.items()) if isinstance(value, Mapping) else _listed(value)
+            # A text of two letters could be unpacked too.
+            if not all(one.__class__ is tuple and len(one) == 2 for one in pairs):
+                raise _refused(value, "map")
             entries = getattr(target, name)
-            for key, one in pairs:
-                if convert is None:
-                    self.of(value_kind)(entries[convert_key(key)], one)
-                else:
-                    entries[convert_key(key)] = convert(one)
+            for given, one in pairs:
+                key = convert_key(given)
+                if convert is not None:
+                    entries[key] = convert(one)
+                    continue
+                if key in entries:  # the last one counts, with nothing of the first
+                    del entries[key]
+                self.of(value_kind)(entries[key], one)
 
         return put
 
@@ -123,9 +132,29 @@ def _converter(field: Any) -> Callable[[Any], Any]:
         return number
     if field.cpp_type == field.CPPTYPE_UINT64:
         return lambda value: int(value) if isinstance(value, Decimal) and value == int(value) else value
+    if field.type == field.TYPE_FLOAT:
+        return _single
     if field.type == field.TYPE_BYTES:
         return lambda value: bytes(value) if isinstance(value, bytearray | memoryview) else value
     return lambda value: value
+
+
+def _single(value: Any) -> Any:
+    """The library makes an infinity of what a float of 32 bits does not hold."""
+    if isinstance(value, int | float | Decimal) and isinf(array("f", [float(value)])[0]) and not isinf(value):
+        raise BadValue(f"{value} is no float of 32 bits")
+    return value
+
+
+def _copy(value: Message, target: Any) -> None:
+    """Into a message of a class that another pool may have made; what is missing in it is said of the whole."""
+    if value.DESCRIPTOR.full_name != target.DESCRIPTOR.full_name:
+        raise _refused(value, target.DESCRIPTOR.full_name)
+    try:
+        target.MergeFromString(value.SerializePartialToString())
+    except DecodeError as error:  # the other class has other fields
+        raise BadValue(f"no {target.DESCRIPTOR.full_name}: {error}") from None
+    target.SetInParent()
 
 
 def _listed(values: Any) -> list[Any]:
@@ -136,8 +165,8 @@ def _listed(values: Any) -> list[Any]:
 
 def _fill_time(name: str) -> Fill:
     def fill(target: Any, value: Any) -> None:
-        if isinstance(value, Message) and value.DESCRIPTOR.full_name == name:
-            target.MergeFromString(value.SerializeToString())
+        if isinstance(value, Message):
+            _copy(value, target)
             return
         if name == TIMESTAMP and isinstance(value, datetime):
             if value.tzinfo is None:
@@ -165,6 +194,9 @@ def _fill_wrapper(target: Any, value: Any) -> None:
 
 
 def _fill_json(target: Any, value: Any) -> None:
+    if isinstance(value, Message):
+        _copy(value, target)
+        return
     if not isinstance(value, str):
         raise _refused(value, "JSON")
     try:
