@@ -50,6 +50,13 @@ def test_register_and_find(tmp_path: Path) -> None:
         ours.register("x", WrittenSchema(kind=AVRO, text="1", references=(Reference(name="", subject="", version=1),)))
 
 
+def test_a_default_of_true_is_another_schema_than_one_of_1(tmp_path: Path) -> None:
+    text = '{{"type": "record", "name": "R", "fields": [{{"name": "x", "type": ["boolean", "int"], "default": {}}}]}}'
+    ours = FolderRegistry(str(tmp_path))
+    ids = [ours.register("r", WrittenSchema(kind=AVRO, text=text.format(one))) for one in ("true", "1", " true ")]
+    assert ids == [1, 2, 1]
+
+
 def test_two_folders_put_together(tmp_path: Path) -> None:
     """Each has counted its ids and versions by itself: as two branches of a repository have."""
     for name, text in (

@@ -1,7 +1,7 @@
 """Protobuf to values: a message, or a row of a column.
 
-What was written with a later schema is read with an earlier one, and the other way: that is Protobuf's own. So a
-record's schema is looked at only where the spec names no message, and the header says which it is.
+What was written with a later schema is read with an earlier one, and the other way: that is Protobuf's own. So where
+the spec names a message, a record's schema says only whether it is that one.
 """
 
 from __future__ import annotations
