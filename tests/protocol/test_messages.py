@@ -8,6 +8,7 @@ from ottla.protocol.errors import DecodeError, EncodeError
 from ottla.protocol.generated import (
     alter_partition,
     create_topics,
+    describe_groups,
     describe_topic_partitions,
     fetch,
     join_group,
@@ -15,6 +16,8 @@ from ottla.protocol.generated import (
     produce,
     update_metadata,
 )
+from ottla.protocol.primitives import STRING_BYTES_MAX
+from ottla.steps import at_once
 
 
 def test_defaults_are_those_of_kafka() -> None:
@@ -181,3 +184,23 @@ def test_records_of_a_view_are_not_copied() -> None:
     assert isinstance(records, memoryview)
     buffer[buffer.index(b"batch")] = ord("B")
     assert bytes(records) == b"Batch"
+
+
+@pytest.mark.parametrize("letter", ["g", "\u00fc", "\u4e16", "\N{GRINNING FACE}"])
+def test_an_error_says_as_much_as_a_string_holds(letter: str) -> None:
+    """A name may be as long as a string itself: with the sentence around it the whole answer could not be sent."""
+    name = letter * (STRING_BYTES_MAX // len(letter.encode()))
+    sentence = f"Group {name} not found."
+    answer = describe_groups.DescribeGroupsResponse(
+        groups=[describe_groups.DescribedGroup(group_id=name, error_message=sentence)]
+    )
+    stepped = bytearray()
+    at_once(answer.encode_steps(stepped, 6))
+    assert stepped == answer.encode(6)
+    (group,) = describe_groups.DescribeGroupsResponse.decode(answer.encode(6), 6)[0].groups
+    assert group.group_id == name
+    assert sentence.startswith(group.error_message)
+    assert STRING_BYTES_MAX - 4 < len(group.error_message.encode()) <= STRING_BYTES_MAX
+    # What is no sentence is not cut: it would be another name.
+    with pytest.raises(EncodeError, match="a string of"):
+        describe_groups.DescribeGroupsRequest(groups=[sentence]).encode(5)

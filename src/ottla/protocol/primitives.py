@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Container, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ottla.protocol.errors import DecodeError, EncodeError
 
@@ -25,6 +25,8 @@ HotBuffer = bytes | bytearray | memoryview
 
 #: Kafka writes a string's length as int16, and keeps that bound where the length is a varint.
 STRING_BYTES_MAX: Final = 0x7FFF
+#: Of one character.
+_UTF8_BYTES_MAX: Final = 4
 #: Lengths are Java ints.
 LENGTH_MAX: Final = 0x7FFF_FFFF
 #: Tagged fields that a struct, or a header, may hold. Kafka defines three at most in any struct; without a bound a
@@ -213,6 +215,16 @@ def put_compact_nullable_string(out: bytearray, value: str | None) -> None:
         out.append(0)
     else:
         put_compact_string(out, value)
+
+
+_Text = TypeVar("_Text", str, str | None)
+
+
+def shortened(value: _Text) -> _Text:
+    """A text, as much of it as a string may have."""
+    if value is None or len(value) <= STRING_BYTES_MAX // _UTF8_BYTES_MAX:
+        return value
+    return value.encode()[:STRING_BYTES_MAX].decode(errors="ignore")
 
 
 # Byte strings and records. A slice of a memoryview stays a view; a slice of bytes is a copy.

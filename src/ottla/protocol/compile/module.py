@@ -14,6 +14,7 @@ from ottla.protocol.compile.writers import defined_tags, writer
 _RESERVED = {"encode", "encode_into", "encode_steps", "decode", "decode_steps", "supports", "self", "unknown_tags"}
 PRIMITIVES = re.compile(
     r"\b(?:read|put)_[a-z_]+|\bNO_TAGS\b|\bNULL_COUNT\b|\bEMPTY_LIST\b|\bZERO_UUID\b|\bBuffer\b|\buuid_bytes\b"
+    r"|\bshortened\b"
 )
 FAULTS = re.compile(r"\b(?:not_in_version|not_tagged|not_nullable|tag_too_early|tag_of_other_size)\b")
 _STRUCTS = re.compile(r"\b_(?:un)?pack_[A-Za-z]+")

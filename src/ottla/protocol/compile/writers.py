@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ottla.protocol.compile.schema import FIXED, Field, Schema, SchemaError, Struct
 from ottla.protocol.compile.shape import (
     FieldRange,
@@ -20,6 +22,9 @@ from ottla.protocol.compile.shape import (
     unset,
 )
 from ottla.protocol.compile.twins import Twins
+
+#: Names that a client has given may stand in it: what is too long for a string is better said in part than not at all.
+_ERROR_TEXT: Final = "error_message"
 
 
 def writer(schema: Schema, struct: Struct, twins: Twins | None = None) -> list[str]:
@@ -75,7 +80,8 @@ def _value(one: Field, here: Form, out: str, way: str, twins: Twins | None) -> l
     else:
         kind = "string" if one.base == "string" else "bytes"
         words = ("compact_" if here.compact else "") + ("nullable_" if here.nullable else "")
-        body = [f"put_{words}{kind}({out}, {place})"]
+        said = f"shortened({place})" if one.name == _ERROR_TEXT else place
+        body = [f"put_{words}{kind}({out}, {said})"]
         if here.nullable:
             return body
         null = ""

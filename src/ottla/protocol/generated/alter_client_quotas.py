@@ -29,6 +29,7 @@ from ottla.protocol.primitives import (
     read_nullable_string,
     read_string,
     read_tags,
+    shortened,
 )
 
 _pack_dt = Struct(">d?").pack
@@ -358,9 +359,9 @@ def _read_response_entry_data(buf: Buffer, pos: int, limit: int, version: int) -
 def _write_response_entry_data(out: bytearray, m: ResponseEntryData, version: int) -> None:
     out += _pack_h(m.error_code)
     if version >= 1:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if version >= 1:
         put_compact_count(out, len(m.entity))
     else:

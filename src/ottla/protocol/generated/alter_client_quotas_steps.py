@@ -30,6 +30,7 @@ from ottla.protocol.primitives import (
     read_compact_count,
     read_count,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -101,9 +102,9 @@ def _read_alter_client_quotas_request_held(buf: Buffer, pos: int, limit: int, ve
 def _write_response_entry_data_steps(out: bytearray, m: ResponseEntryData, version: int, pace: Pace) -> Steps[None]:
     out += _pack_h(m.error_code)
     if version >= 1:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if version >= 1:
         put_compact_count(out, len(m.entity))
     else:

@@ -29,6 +29,7 @@ from ottla.protocol.primitives import (
     read_nullable_string,
     read_string,
     read_tags,
+    shortened,
 )
 
 _pack_b = Struct(">b").pack
@@ -310,9 +311,9 @@ def _read_alter_configs_resource_response(buf: Buffer, pos: int, limit: int, ver
 def _write_alter_configs_resource_response(out: bytearray, m: AlterConfigsResourceResponse, version: int) -> None:
     out += _pack_h(m.error_code)
     if version >= 2:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     out += _pack_b(m.resource_type)
     if version >= 2:
         put_compact_string(out, m.resource_name)

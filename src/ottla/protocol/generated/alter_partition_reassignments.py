@@ -26,6 +26,7 @@ from ottla.protocol.primitives import (
     read_compact_string,
     read_numbers,
     read_tags,
+    shortened,
 )
 
 _pack_h = Struct(">h").pack
@@ -291,7 +292,7 @@ def _read_reassignable_partition_response(buf: Buffer, pos: int, limit: int, ver
 
 def _write_reassignable_partition_response(out: bytearray, m: ReassignablePartitionResponse, version: int) -> None:
     out += _pack_ih(m.partition_index, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -357,7 +358,7 @@ def _write_alter_partition_reassignments_response(out: bytearray, m: AlterPartit
     if version >= 1:
         out.append(1 if m.allow_replication_factor_change else 0)
     out += _pack_h(m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_count(out, len(m.responses))
     for responses_item in m.responses:
         _write_reassignable_topic_response(out, responses_item, version)

@@ -31,6 +31,7 @@ from ottla.protocol.primitives import (
     read_compact_string,
     read_numbers,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -141,7 +142,7 @@ def _write_alter_partition_reassignments_response_steps(out: bytearray, m: Alter
     if version >= 1:
         out.append(1 if m.allow_replication_factor_change else 0)
     out += _pack_h(m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_count(out, len(m.responses))
     for responses_item in m.responses:
         yield from _write_reassignable_topic_response_steps(out, responses_item, version, pace)

@@ -25,6 +25,7 @@ from ottla.protocol.primitives import (
     read_compact_nullable_string,
     read_compact_string,
     read_tags,
+    shortened,
 )
 
 _pack_ih = Struct(">ih").pack
@@ -266,7 +267,7 @@ def _read_alter_share_group_offsets_response_partition(buf: Buffer, pos: int, li
 
 def _write_alter_share_group_offsets_response_partition(out: bytearray, m: AlterShareGroupOffsetsResponsePartition, version: int) -> None:
     out += _pack_ih(m.partition_index, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -325,7 +326,7 @@ def _read_alter_share_group_offsets_response(buf: Buffer, pos: int, limit: int, 
 
 def _write_alter_share_group_offsets_response(out: bytearray, m: AlterShareGroupOffsetsResponse, version: int) -> None:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_count(out, len(m.responses))
     for responses_item in m.responses:
         _write_alter_share_group_offsets_response_topic(out, responses_item, version)

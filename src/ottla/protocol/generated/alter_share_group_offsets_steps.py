@@ -30,6 +30,7 @@ from ottla.protocol.primitives import (
     read_compact_count,
     read_compact_string,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -104,7 +105,7 @@ def _write_alter_share_group_offsets_response_topic_steps(out: bytearray, m: Alt
 
 def _write_alter_share_group_offsets_response_steps(out: bytearray, m: AlterShareGroupOffsetsResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_count(out, len(m.responses))
     for responses_item in m.responses:
         yield from _write_alter_share_group_offsets_response_topic_steps(out, responses_item, version, pace)

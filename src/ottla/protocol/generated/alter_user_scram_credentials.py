@@ -25,6 +25,7 @@ from ottla.protocol.primitives import (
     read_compact_nullable_string,
     read_compact_string,
     read_tags,
+    shortened,
 )
 
 _pack_b = Struct(">b").pack
@@ -263,7 +264,7 @@ def _read_alter_user_scram_credentials_result(buf: Buffer, pos: int, limit: int,
 def _write_alter_user_scram_credentials_result(out: bytearray, m: AlterUserScramCredentialsResult, version: int) -> None:
     put_compact_string(out, m.user)
     out += _pack_h(m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

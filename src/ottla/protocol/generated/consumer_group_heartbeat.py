@@ -28,6 +28,7 @@ from ottla.protocol.primitives import (
     read_compact_string,
     read_numbers,
     read_tags,
+    shortened,
 )
 
 _pack_i = Struct(">i").pack
@@ -313,7 +314,7 @@ def _read_consumer_group_heartbeat_response(buf: Buffer, pos: int, limit: int, v
 
 def _write_consumer_group_heartbeat_response(out: bytearray, m: ConsumerGroupHeartbeatResponse, version: int) -> None:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_nullable_string(out, m.member_id)
     out += _pack_ii(m.member_epoch, m.heartbeat_interval_ms)
     if m.assignment is None:

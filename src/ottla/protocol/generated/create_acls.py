@@ -29,6 +29,7 @@ from ottla.protocol.primitives import (
     read_nullable_string,
     read_string,
     read_tags,
+    shortened,
 )
 
 _pack_b = Struct(">b").pack
@@ -261,9 +262,9 @@ def _read_acl_creation_result(buf: Buffer, pos: int, limit: int, version: int) -
 def _write_acl_creation_result(out: bytearray, m: AclCreationResult, version: int) -> None:
     out += _pack_h(m.error_code)
     if version >= 2:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if version >= 2:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -34,6 +34,7 @@ from ottla.protocol.primitives import (
     read_numbers,
     read_string,
     read_tags,
+    shortened,
 )
 
 _pack_h = Struct(">h").pack
@@ -316,9 +317,9 @@ def _write_create_partitions_topic_result(out: bytearray, m: CreatePartitionsTop
         put_string(out, m.name)
     out += _pack_h(m.error_code)
     if version >= 2:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if version >= 2:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -36,6 +36,7 @@ from ottla.protocol.primitives import (
     read_tag,
     read_tag_count,
     read_tags,
+    shortened,
 )
 
 _pack_h = Struct(">h").pack
@@ -486,7 +487,7 @@ def _write_creatable_topic_result(out: bytearray, m: CreatableTopicResult, versi
         put_uuid(out, m.topic_id)
     out += _pack_h(m.error_code)
     if version >= 5:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
         out += _pack_ih(m.num_partitions, m.replication_factor)
         if m.configs is None:
             out.append(0)
@@ -495,7 +496,7 @@ def _write_creatable_topic_result(out: bytearray, m: CreatableTopicResult, versi
             for configs_item in m.configs:
                 _write_creatable_topic_configs(out, configs_item, version)
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if version >= 5:
         tags: list[tuple[int, bytearray]] = []
         if m.topic_config_error_code != 0:

@@ -38,6 +38,7 @@ from ottla.protocol.primitives import (
     read_numbers,
     read_string,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -156,7 +157,7 @@ def _write_creatable_topic_result_steps(out: bytearray, m: CreatableTopicResult,
         put_uuid(out, m.topic_id)
     out += _pack_h(m.error_code)
     if version >= 5:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
         out += _pack_ih(m.num_partitions, m.replication_factor)
         if m.configs is None:
             out.append(0)
@@ -169,7 +170,7 @@ def _write_creatable_topic_result_steps(out: bytearray, m: CreatableTopicResult,
                     _write_creatable_topic_configs(out, configs_item, version)
                 pace.work -= len(m.configs)
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if version >= 5:
         tags: list[tuple[int, bytearray]] = []
         if m.topic_config_error_code != 0:

@@ -29,6 +29,7 @@ from ottla.protocol.primitives import (
     read_nullable_string,
     read_string,
     read_tags,
+    shortened,
 )
 
 _pack_b = Struct(">b").pack
@@ -308,9 +309,9 @@ def _read_delete_acls_matching_acl(buf: Buffer, pos: int, limit: int, version: i
 def _write_delete_acls_matching_acl(out: bytearray, m: DeleteAclsMatchingAcl, version: int) -> None:
     out += _pack_h(m.error_code)
     if version >= 2:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     out += _pack_b(m.resource_type)
     if version >= 2:
         put_compact_string(out, m.resource_name)
@@ -361,9 +362,9 @@ def _read_delete_acls_filter_result(buf: Buffer, pos: int, limit: int, version: 
 def _write_delete_acls_filter_result(out: bytearray, m: DeleteAclsFilterResult, version: int) -> None:
     out += _pack_h(m.error_code)
     if version >= 2:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if version >= 2:
         put_compact_count(out, len(m.matching_acls))
     else:

@@ -28,6 +28,7 @@ from ottla.protocol.primitives import (
     read_compact_count,
     read_count,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -67,9 +68,9 @@ def _read_delete_acls_request_held(buf: Buffer, pos: int, limit: int, version: i
 def _write_delete_acls_filter_result_steps(out: bytearray, m: DeleteAclsFilterResult, version: int, pace: Pace) -> Steps[None]:
     out += _pack_h(m.error_code)
     if version >= 2:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if version >= 2:
         put_compact_count(out, len(m.matching_acls))
     else:

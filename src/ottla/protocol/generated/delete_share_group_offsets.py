@@ -24,6 +24,7 @@ from ottla.protocol.primitives import (
     read_compact_nullable_string,
     read_compact_string,
     read_tags,
+    shortened,
     uuid_bytes,
 )
 
@@ -206,7 +207,7 @@ def _read_delete_share_group_offsets_response_topic(buf: Buffer, pos: int, limit
 def _write_delete_share_group_offsets_response_topic(out: bytearray, m: DeleteShareGroupOffsetsResponseTopic, version: int) -> None:
     put_compact_string(out, m.topic_name)
     out += _pack_uh(uuid_bytes(m.topic_id), m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -234,7 +235,7 @@ def _read_delete_share_group_offsets_response(buf: Buffer, pos: int, limit: int,
 
 def _write_delete_share_group_offsets_response(out: bytearray, m: DeleteShareGroupOffsetsResponse, version: int) -> None:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_count(out, len(m.responses))
     for responses_item in m.responses:
         _write_delete_share_group_offsets_response_topic(out, responses_item, version)

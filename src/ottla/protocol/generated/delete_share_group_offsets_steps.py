@@ -26,6 +26,7 @@ from ottla.protocol.primitives import (
     read_compact_count,
     read_compact_string,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -62,7 +63,7 @@ def _read_delete_share_group_offsets_request_held(buf: Buffer, pos: int, limit: 
 
 def _write_delete_share_group_offsets_response_steps(out: bytearray, m: DeleteShareGroupOffsetsResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_count(out, len(m.responses))
     if len(m.responses) > FEW:
         yield from write_structs(out, m.responses, _write_delete_share_group_offsets_response_topic, version, pace)

@@ -29,6 +29,7 @@ from ottla.protocol.primitives import (
     read_count,
     read_string,
     read_tags,
+    shortened,
 )
 
 _pack_h = Struct(">h").pack
@@ -271,7 +272,7 @@ def _write_deletable_topic_result(out: bytearray, m: DeletableTopicResult, versi
         put_uuid(out, m.topic_id)
     out += _pack_h(m.error_code)
     if version >= 5:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     if version >= 4:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

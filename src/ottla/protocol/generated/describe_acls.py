@@ -29,6 +29,7 @@ from ottla.protocol.primitives import (
     read_nullable_string,
     read_string,
     read_tags,
+    shortened,
 )
 
 _pack_b = Struct(">b").pack
@@ -330,9 +331,9 @@ def _read_describe_acls_response(buf: Buffer, pos: int, limit: int, version: int
 def _write_describe_acls_response(out: bytearray, m: DescribeAclsResponse, version: int) -> None:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
     if version >= 2:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if version >= 2:
         put_compact_count(out, len(m.resources))
     else:

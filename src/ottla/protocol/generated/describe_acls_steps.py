@@ -24,6 +24,7 @@ from ottla.protocol.primitives import (
     put_nullable_string,
     put_string,
     put_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     FEW,
@@ -65,9 +66,9 @@ def _write_describe_acls_resource_steps(out: bytearray, m: DescribeAclsResource,
 def _write_describe_acls_response_steps(out: bytearray, m: DescribeAclsResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
     if version >= 2:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if version >= 2:
         put_compact_count(out, len(m.resources))
     else:

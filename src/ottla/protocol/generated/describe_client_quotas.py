@@ -32,6 +32,7 @@ from ottla.protocol.primitives import (
     read_nullable_string,
     read_string,
     read_tags,
+    shortened,
 )
 
 _pack_b = Struct(">b").pack
@@ -408,9 +409,9 @@ def _read_describe_client_quotas_response(buf: Buffer, pos: int, limit: int, ver
 def _write_describe_client_quotas_response(out: bytearray, m: DescribeClientQuotasResponse, version: int) -> None:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
     if version >= 1:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if m.entries is None:
         out += b"\0" if version >= 1 else NULL_COUNT
     else:

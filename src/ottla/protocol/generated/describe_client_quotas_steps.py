@@ -30,6 +30,7 @@ from ottla.protocol.primitives import (
     read_compact_count,
     read_count,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -100,9 +101,9 @@ def _write_entry_data_steps(out: bytearray, m: EntryData, version: int, pace: Pa
 def _write_describe_client_quotas_response_steps(out: bytearray, m: DescribeClientQuotasResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
     if version >= 1:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if m.entries is None:
         out += b"\0" if version >= 1 else NULL_COUNT
     else:

@@ -23,6 +23,7 @@ from ottla.protocol.primitives import (
     read_compact_nullable_string,
     read_compact_string,
     read_tags,
+    shortened,
 )
 
 _pack_b = Struct(">b").pack
@@ -248,7 +249,7 @@ def _read_describe_cluster_response(buf: Buffer, pos: int, limit: int, version: 
 
 def _write_describe_cluster_response(out: bytearray, m: DescribeClusterResponse, version: int) -> None:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if version >= 1:
         out += _pack_b(m.endpoint_type)
     else:

@@ -20,6 +20,7 @@ from ottla.protocol.primitives import (
     put_compact_nullable_string,
     put_compact_string,
     put_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     FEW,
@@ -35,7 +36,7 @@ _pack_ih = Struct(">ih").pack
 
 def _write_describe_cluster_response_steps(out: bytearray, m: DescribeClusterResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if version >= 1:
         out += _pack_b(m.endpoint_type)
     else:

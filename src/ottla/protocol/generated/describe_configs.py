@@ -32,6 +32,7 @@ from ottla.protocol.primitives import (
     read_nullable_string,
     read_string,
     read_tags,
+    shortened,
 )
 
 _pack_b = Struct(">b").pack
@@ -442,9 +443,9 @@ def _read_describe_configs_result(buf: Buffer, pos: int, limit: int, version: in
 def _write_describe_configs_result(out: bytearray, m: DescribeConfigsResult, version: int) -> None:
     out += _pack_h(m.error_code)
     if version >= 4:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     out += _pack_b(m.resource_type)
     if version >= 4:
         put_compact_string(out, m.resource_name)

@@ -36,6 +36,7 @@ from ottla.protocol.primitives import (
     read_nullable_count,
     read_string,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -147,9 +148,9 @@ def _write_describe_configs_resource_result_steps(out: bytearray, m: DescribeCon
 def _write_describe_configs_result_steps(out: bytearray, m: DescribeConfigsResult, version: int, pace: Pace) -> Steps[None]:
     out += _pack_h(m.error_code)
     if version >= 4:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     out += _pack_b(m.resource_type)
     if version >= 4:
         put_compact_string(out, m.resource_name)

@@ -33,6 +33,7 @@ from ottla.protocol.primitives import (
     read_nullable_string,
     read_string,
     read_tags,
+    shortened,
 )
 
 _pack_h = Struct(">h").pack
@@ -315,7 +316,7 @@ def _read_described_group(buf: Buffer, pos: int, limit: int, version: int) -> tu
 def _write_described_group(out: bytearray, m: DescribedGroup, version: int) -> None:
     out += _pack_h(m.error_code)
     if version >= 6:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
         if m.error_message is not None:
             raise not_in_version(m, "error_message", version)

@@ -30,6 +30,7 @@ from ottla.protocol.primitives import (
     read_count,
     read_string,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -69,7 +70,7 @@ def _read_describe_groups_request_held(buf: Buffer, pos: int, limit: int, versio
 def _write_described_group_steps(out: bytearray, m: DescribedGroup, version: int, pace: Pace) -> Steps[None]:
     out += _pack_h(m.error_code)
     if version >= 6:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
         if m.error_message is not None:
             raise not_in_version(m, "error_message", version)

@@ -25,6 +25,7 @@ from ottla.protocol.primitives import (
     read_compact_string,
     read_numbers,
     read_tags,
+    shortened,
 )
 
 _pack_i = Struct(">i").pack
@@ -268,7 +269,7 @@ def _read_partition_response(buf: Buffer, pos: int, limit: int, version: int) ->
 
 def _write_partition_response(out: bytearray, m: PartitionResponse, version: int) -> None:
     out += _pack_ih(m.partition_index, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_count(out, len(m.active_producers))
     for active_producers_item in m.active_producers:
         _write_producer_state(out, active_producers_item, version)

@@ -30,6 +30,7 @@ from ottla.protocol.primitives import (
     read_compact_string,
     read_numbers,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -89,7 +90,7 @@ def _read_describe_producers_request_held(buf: Buffer, pos: int, limit: int, ver
 
 def _write_partition_response_steps(out: bytearray, m: PartitionResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.partition_index, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_count(out, len(m.active_producers))
     if len(m.active_producers) > FEW:
         yield from write_structs(out, m.active_producers, _write_producer_state, version, pace)

@@ -28,6 +28,7 @@ from ottla.protocol.primitives import (
     read_compact_string,
     read_numbers,
     read_tags,
+    shortened,
 )
 
 _pack_h = Struct(">h").pack
@@ -309,7 +310,7 @@ def _write_describe_share_group_offsets_response_partition(out: bytearray, m: De
     if version >= 1:
         out += _pack_q(m.lag)
     out += _pack_h(m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -373,7 +374,7 @@ def _write_describe_share_group_offsets_response_group(out: bytearray, m: Descri
     for topics_item in m.topics:
         _write_describe_share_group_offsets_response_topic(out, topics_item, version)
     out += _pack_h(m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

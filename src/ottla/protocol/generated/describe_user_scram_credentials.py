@@ -24,6 +24,7 @@ from ottla.protocol.primitives import (
     read_compact_nullable_string,
     read_compact_string,
     read_tags,
+    shortened,
 )
 
 _pack_bi = Struct(">bi").pack
@@ -250,7 +251,7 @@ def _read_describe_user_scram_credentials_result(buf: Buffer, pos: int, limit: i
 def _write_describe_user_scram_credentials_result(out: bytearray, m: DescribeUserScramCredentialsResult, version: int) -> None:
     put_compact_string(out, m.user)
     out += _pack_h(m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_count(out, len(m.credential_infos))
     for credential_infos_item in m.credential_infos:
         _write_credential_info(out, credential_infos_item, version)
@@ -281,7 +282,7 @@ def _read_describe_user_scram_credentials_response(buf: Buffer, pos: int, limit:
 
 def _write_describe_user_scram_credentials_response(out: bytearray, m: DescribeUserScramCredentialsResponse, version: int) -> None:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_count(out, len(m.results))
     for results_item in m.results:
         _write_describe_user_scram_credentials_result(out, results_item, version)

@@ -26,6 +26,7 @@ from ottla.protocol.primitives import (
     put_tags,
     read_compact_nullable_count,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -65,7 +66,7 @@ def _read_describe_user_scram_credentials_request_held(buf: Buffer, pos: int, li
 def _write_describe_user_scram_credentials_result_steps(out: bytearray, m: DescribeUserScramCredentialsResult, version: int, pace: Pace) -> Steps[None]:
     put_compact_string(out, m.user)
     out += _pack_h(m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_count(out, len(m.credential_infos))
     if len(m.credential_infos) > FEW:
         yield from write_structs(out, m.credential_infos, _write_credential_info, version, pace)
@@ -81,7 +82,7 @@ def _write_describe_user_scram_credentials_result_steps(out: bytearray, m: Descr
 
 def _write_describe_user_scram_credentials_response_steps(out: bytearray, m: DescribeUserScramCredentialsResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_count(out, len(m.results))
     for results_item in m.results:
         yield from _write_describe_user_scram_credentials_result_steps(out, results_item, version, pace)

@@ -34,6 +34,7 @@ from ottla.protocol.primitives import (
     read_numbers,
     read_string,
     read_tags,
+    shortened,
 )
 
 _pack_b = Struct(">b").pack
@@ -284,9 +285,9 @@ def _read_partition_result(buf: Buffer, pos: int, limit: int, version: int) -> t
 def _write_partition_result(out: bytearray, m: PartitionResult, version: int) -> None:
     out += _pack_ih(m.partition_id, m.error_code)
     if version >= 2:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if version >= 2:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -27,6 +27,7 @@ from ottla.protocol.primitives import (
     read_nullable_string,
     read_string,
     read_tags,
+    shortened,
 )
 
 _pack_b = Struct(">b").pack
@@ -233,7 +234,7 @@ def _write_coordinator(out: bytearray, m: Coordinator, version: int) -> None:
     out += _pack_i(m.node_id)
     put_compact_string(out, m.host)
     out += _pack_ih(m.port, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -305,9 +306,9 @@ def _write_find_coordinator_response(out: bytearray, m: FindCoordinatorResponse,
     if version >= 4:
         pass
     elif version >= 3:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     elif version >= 1:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if version >= 4:
         if m.node_id != 0:
             raise not_in_version(m, "node_id", version)

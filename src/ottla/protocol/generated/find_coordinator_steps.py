@@ -29,6 +29,7 @@ from ottla.protocol.primitives import (
     read_compact_string,
     read_string,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -88,9 +89,9 @@ def _write_find_coordinator_response_steps(out: bytearray, m: FindCoordinatorRes
     if version >= 4:
         pass
     elif version >= 3:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     elif version >= 1:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if version >= 4:
         if m.node_id != 0:
             raise not_in_version(m, "node_id", version)

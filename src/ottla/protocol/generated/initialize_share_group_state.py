@@ -25,6 +25,7 @@ from ottla.protocol.primitives import (
     read_compact_nullable_string,
     read_compact_string,
     read_tags,
+    shortened,
 )
 
 _pack_ih = Struct(">ih").pack
@@ -261,7 +262,7 @@ def _read_partition_result(buf: Buffer, pos: int, limit: int, version: int) -> t
 
 def _write_partition_result(out: bytearray, m: PartitionResult, version: int) -> None:
     out += _pack_ih(m.partition, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

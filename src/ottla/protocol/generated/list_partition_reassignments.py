@@ -26,6 +26,7 @@ from ottla.protocol.primitives import (
     read_compact_string,
     read_numbers,
     read_tags,
+    shortened,
 )
 
 _pack_i = Struct(">i").pack
@@ -299,7 +300,7 @@ def _read_list_partition_reassignments_response(buf: Buffer, pos: int, limit: in
 
 def _write_list_partition_reassignments_response(out: bytearray, m: ListPartitionReassignmentsResponse, version: int) -> None:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_count(out, len(m.topics))
     for topics_item in m.topics:
         _write_ongoing_topic_reassignment(out, topics_item, version)

@@ -31,6 +31,7 @@ from ottla.protocol.primitives import (
     read_compact_string,
     read_numbers,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -134,7 +135,7 @@ def _write_ongoing_topic_reassignment_steps(out: bytearray, m: OngoingTopicReass
 
 def _write_list_partition_reassignments_response_steps(out: bytearray, m: ListPartitionReassignmentsResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_count(out, len(m.topics))
     for topics_item in m.topics:
         yield from _write_ongoing_topic_reassignment_steps(out, topics_item, version, pace)

@@ -37,6 +37,7 @@ from ottla.protocol.primitives import (
     read_tag,
     read_tag_count,
     read_tags,
+    shortened,
 )
 
 _pack_hi = Struct(">hi").pack
@@ -527,9 +528,9 @@ def _write_partition_produce_response(out: bytearray, m: PartitionProduceRespons
         for record_errors_item in m.record_errors:
             _write_batch_index_and_error_message(out, record_errors_item, version)
     if version >= 9:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     elif version >= 8:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if version < 10:
         if m.current_leader != _DEFAULT_LEADER_ID_AND_EPOCH:
             raise not_in_version(m, "current_leader", version)

@@ -46,6 +46,7 @@ from ottla.protocol.primitives import (
     read_nullable_string,
     read_string,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -172,9 +173,9 @@ def _write_partition_produce_response_steps(out: bytearray, m: PartitionProduceR
                 _write_batch_index_and_error_message(out, record_errors_item, version)
             pace.work -= len(m.record_errors)
     if version >= 9:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
     elif version >= 8:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
     if version < 10:
         if m.current_leader != _DEFAULT_LEADER_ID_AND_EPOCH:
             raise not_in_version(m, "current_leader", version)

@@ -30,6 +30,7 @@ from ottla.protocol.primitives import (
     read_compact_count,
     read_compact_string,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -90,7 +91,7 @@ def _read_read_share_group_state_request_held(buf: Buffer, pos: int, limit: int,
 
 def _write_partition_result_steps(out: bytearray, m: PartitionResult, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.partition, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     out += _pack_iq(m.state_epoch, m.start_offset)
     put_compact_count(out, len(m.state_batches))
     if len(m.state_batches) > FEW:

@@ -24,6 +24,7 @@ from ottla.protocol.primitives import (
     read_compact_nullable_string,
     read_nullable_string,
     read_tags,
+    shortened,
 )
 
 _pack_h = Struct(">h").pack
@@ -165,10 +166,10 @@ def _read_sasl_authenticate_response(buf: Buffer, pos: int, limit: int, version:
 def _write_sasl_authenticate_response(out: bytearray, m: SaslAuthenticateResponse, version: int) -> None:
     out += _pack_h(m.error_code)
     if version >= 2:
-        put_compact_nullable_string(out, m.error_message)
+        put_compact_nullable_string(out, shortened(m.error_message))
         put_compact_bytes(out, m.auth_bytes)
     else:
-        put_nullable_string(out, m.error_message)
+        put_nullable_string(out, shortened(m.error_message))
         put_bytes(out, m.auth_bytes)
     if version >= 1:
         out += _pack_q(m.session_lifetime_ms)

@@ -27,6 +27,7 @@ from ottla.protocol.primitives import (
     read_compact_string,
     read_numbers,
     read_tags,
+    shortened,
 )
 
 _pack_i = Struct(">i").pack
@@ -406,7 +407,7 @@ def _read_partition_data(buf: Buffer, pos: int, limit: int, version: int) -> tup
 
 def _write_partition_data(out: bytearray, m: PartitionData, version: int) -> None:
     out += _pack_ih(m.partition_index, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     _write_leader_id_and_epoch(out, m.current_leader, version)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
@@ -502,7 +503,7 @@ def _read_share_acknowledge_response(buf: Buffer, pos: int, limit: int, version:
 
 def _write_share_acknowledge_response(out: bytearray, m: ShareAcknowledgeResponse, version: int) -> None:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if version >= 2:
         out += _pack_i(m.acquisition_lock_timeout_ms)
     put_compact_count(out, len(m.responses))

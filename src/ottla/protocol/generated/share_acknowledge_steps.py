@@ -32,6 +32,7 @@ from ottla.protocol.primitives import (
     read_compact_nullable_string,
     read_numbers,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -164,7 +165,7 @@ def _write_share_acknowledge_topic_response_steps(out: bytearray, m: ShareAcknow
 
 def _write_share_acknowledge_response_steps(out: bytearray, m: ShareAcknowledgeResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if version >= 2:
         out += _pack_i(m.acquisition_lock_timeout_ms)
     put_compact_count(out, len(m.responses))

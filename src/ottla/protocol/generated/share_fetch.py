@@ -29,6 +29,7 @@ from ottla.protocol.primitives import (
     read_compact_string,
     read_numbers,
     read_tags,
+    shortened,
 )
 
 _pack_bt = Struct(">b?").pack
@@ -534,7 +535,7 @@ def _read_partition_data(buf: Buffer, pos: int, limit: int, version: int) -> tup
 
 def _write_partition_data(out: bytearray, m: PartitionData, version: int) -> None:
     out += _pack_ih(m.partition_index, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     out += _pack_h(m.acknowledge_error_code)
     put_compact_nullable_string(out, m.acknowledge_error_message)
     _write_leader_id_and_epoch(out, m.current_leader, version)
@@ -633,7 +634,7 @@ def _read_share_fetch_response(buf: Buffer, pos: int, limit: int, version: int) 
 
 def _write_share_fetch_response(out: bytearray, m: ShareFetchResponse, version: int) -> None:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     out += _pack_i(m.acquisition_lock_timeout_ms)
     put_compact_count(out, len(m.responses))
     for responses_item in m.responses:

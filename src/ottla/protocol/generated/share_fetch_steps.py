@@ -36,6 +36,7 @@ from ottla.protocol.primitives import (
     read_compact_nullable_string,
     read_numbers,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -187,7 +188,7 @@ def _read_share_fetch_request_held(buf: Buffer, pos: int, limit: int, version: i
 
 def _write_partition_data_steps(out: bytearray, m: PartitionData, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.partition_index, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     out += _pack_h(m.acknowledge_error_code)
     put_compact_nullable_string(out, m.acknowledge_error_message)
     _write_leader_id_and_epoch(out, m.current_leader, version)
@@ -220,7 +221,7 @@ def _write_share_fetchable_topic_response_steps(out: bytearray, m: ShareFetchabl
 
 def _write_share_fetch_response_steps(out: bytearray, m: ShareFetchResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     out += _pack_i(m.acquisition_lock_timeout_ms)
     put_compact_count(out, len(m.responses))
     for responses_item in m.responses:

@@ -27,6 +27,7 @@ from ottla.protocol.primitives import (
     read_compact_string,
     read_numbers,
     read_tags,
+    shortened,
 )
 
 _pack_h = Struct(">h").pack
@@ -350,7 +351,7 @@ def _read_described_group(buf: Buffer, pos: int, limit: int, version: int) -> tu
 
 def _write_described_group(out: bytearray, m: DescribedGroup, version: int) -> None:
     out += _pack_h(m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_string(out, m.group_id)
     put_compact_string(out, m.group_state)
     out += _pack_ii(m.group_epoch, m.assignment_epoch)

@@ -30,6 +30,7 @@ from ottla.protocol.primitives import (
     read_compact_count,
     read_compact_string,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -107,7 +108,7 @@ def _write_member_steps(out: bytearray, m: Member, version: int, pace: Pace) -> 
 
 def _write_described_group_steps(out: bytearray, m: DescribedGroup, version: int, pace: Pace) -> Steps[None]:
     out += _pack_h(m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_string(out, m.group_id)
     put_compact_string(out, m.group_state)
     out += _pack_ii(m.group_epoch, m.assignment_epoch)

@@ -29,6 +29,7 @@ from ottla.protocol.primitives import (
     read_compact_nullable_string,
     read_compact_string,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -98,7 +99,7 @@ def _write_assignment_steps(out: bytearray, m: Assignment, version: int, pace: P
 
 def _write_share_group_heartbeat_response_steps(out: bytearray, m: ShareGroupHeartbeatResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_nullable_string(out, m.member_id)
     out += _pack_ii(m.member_epoch, m.heartbeat_interval_ms)
     if m.assignment is None:

@@ -26,6 +26,7 @@ from ottla.protocol.primitives import (
     read_compact_string,
     read_numbers,
     read_tags,
+    shortened,
 )
 
 _pack_H = Struct(">H").pack
@@ -908,7 +909,7 @@ def _read_streams_group_heartbeat_response(buf: Buffer, pos: int, limit: int, ve
 
 def _write_streams_group_heartbeat_response(out: bytearray, m: StreamsGroupHeartbeatResponse, version: int) -> None:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_string(out, m.member_id)
     out += _pack_iiii(m.member_epoch, m.heartbeat_interval_ms, m.acceptable_recovery_lag, m.task_offset_interval_ms)
     if m.status is None:

@@ -41,6 +41,7 @@ from ottla.protocol.primitives import (
     read_compact_string,
     read_numbers,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -381,7 +382,7 @@ def _write_endpoint_to_partitions_steps(out: bytearray, m: EndpointToPartitions,
 
 def _write_streams_group_heartbeat_response_steps(out: bytearray, m: StreamsGroupHeartbeatResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     put_compact_string(out, m.member_id)
     out += _pack_iiii(m.member_epoch, m.heartbeat_interval_ms, m.acceptable_recovery_lag, m.task_offset_interval_ms)
     if m.status is None:

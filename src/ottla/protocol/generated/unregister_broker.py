@@ -18,6 +18,7 @@ from ottla.protocol.primitives import (
     put_tags,
     read_compact_nullable_string,
     read_tags,
+    shortened,
 )
 
 _pack_i = Struct(">i").pack
@@ -132,7 +133,7 @@ def _read_unregister_broker_response(buf: Buffer, pos: int, limit: int, version:
 
 def _write_unregister_broker_response(out: bytearray, m: UnregisterBrokerResponse, version: int) -> None:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

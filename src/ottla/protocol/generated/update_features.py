@@ -23,6 +23,7 @@ from ottla.protocol.primitives import (
     read_compact_nullable_string,
     read_compact_string,
     read_tags,
+    shortened,
 )
 
 _pack_b = Struct(">b").pack
@@ -244,7 +245,7 @@ def _read_updatable_feature_result(buf: Buffer, pos: int, limit: int, version: i
 def _write_updatable_feature_result(out: bytearray, m: UpdatableFeatureResult, version: int) -> None:
     put_compact_string(out, m.feature)
     out += _pack_h(m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -275,7 +276,7 @@ def _read_update_features_response(buf: Buffer, pos: int, limit: int, version: i
 
 def _write_update_features_response(out: bytearray, m: UpdateFeaturesResponse, version: int) -> None:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if version < 2:
         put_compact_count(out, len(m.results))
         for results_item in m.results:

@@ -24,6 +24,7 @@ from ottla.protocol.primitives import (
     put_tags,
     read_compact_count,
     read_tags,
+    shortened,
 )
 from ottla.protocol.stepping import (
     DecodingAllowance,
@@ -66,7 +67,7 @@ def _read_update_features_request_held(buf: Buffer, pos: int, limit: int, versio
 
 def _write_update_features_response_steps(out: bytearray, m: UpdateFeaturesResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
-    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, shortened(m.error_message))
     if version < 2:
         put_compact_count(out, len(m.results))
         if len(m.results) > FEW:
