@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,6 +25,7 @@ from ottla.testing import InProcessBroker
 from ottla.testing import broker as broker_in_process
 from tests.cli.conftest import SECONDS_MAX, Command, environment, run_process
 from tests.cli.test_starting import started
+from tests.system_calls import called_in
 
 KEPT = pytest.mark.ottla_topic(configs={"retention.ms": "-1"})
 TIME_MS = 1_700_000_000_000
@@ -473,15 +473,7 @@ def test_what_is_written_is_on_the_medium_before_it_takes_the_old_ones_place(
     in_process: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a power cut a file that was not synced is empty, and all clusters would be forgotten without a word."""
-    done: list[str] = []
-    for name in ("fsync", "replace"):
-        real = getattr(os, name)
-
-        def noted(*words: object, name: str = name, real: Callable[..., None] = real) -> None:
-            done.append(name)
-            real(*words)
-
-        monkeypatch.setattr(os, name, noted)
+    done = called_in(tmp_path, monkeypatch)
     monkeypatch.setenv("OTTLA_PROFILES", str(tmp_path / "p.yaml"))
     assert in_process("profile", "add", "x", "-b", "a").code == 0
     assert done == ["fsync", "replace", "fsync"]

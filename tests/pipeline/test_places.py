@@ -1,29 +1,16 @@
+import errno
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.system_calls import called_in
 
 from ottla.pipeline.places import read_json, write_json
 
 
 @pytest.fixture
-def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the system is asked for, in order."""
-    calls: list[str] = []
-
-    def noted(name: str) -> Any:
-        real = getattr(os, name)
-
-        def call(*args: Any) -> Any:
-            calls.append(name)
-            return real(*args)
-
-        return call
-
-    for name in ("fsync", "replace"):
-        monkeypatch.setattr(os, name, noted(name))
-    return calls
+def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    return called_in(tmp_path, monkeypatch)
 
 
 def test_a_note_outlives_the_machine_with_its_name(tmp_path: Path, done: list[str]) -> None:
@@ -47,10 +34,10 @@ def test_what_cannot_be_written_leaves_the_old_and_no_draft(tmp_path: Path, monk
     path = str(tmp_path / "note.json")
     write_json(path, {"kept": True})
 
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
+    def full(_: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, "fsync", full)
+    called_in(tmp_path, monkeypatch, fault=full)
     with pytest.raises(OSError, match="No space left"):
         write_json(path, {"kept": False})
     assert os.listdir(tmp_path) == ["note.json"]
