@@ -36,6 +36,9 @@ MISTAKES = {
     "\n@table\ndef one(): pass\n": r"table one \(line \d+\) returned NoneType: it must return a frame",
     "\n@table\ndef one(): return read_stream('raw').select('nothing')\n": "UNRESOLVED_COLUMN.*`nothing`",
     "\n@table(keys=['id'])\ndef one(): return read_stream('raw')\n": "has the key 'id', and no such column: key, value",
+    "\napply_changes(target='now', source='raw', keys=['key'], sequence_by='offset', except_column_list=['key'])\n": (
+        "has the key 'key', and no such column: value"
+    ),
     "\n@table\n@expect('no sql', 'amount >')\ndef one(): return read_stream('raw')\n": (
         "expectation 'no sql': 'amount >' is no condition on its columns .*PARSE_SYNTAX_ERROR"
     ),
@@ -172,7 +175,7 @@ def test_keys_that_were_changed(
 def changing(scd_type: int | None) -> Flow:
     changes = None
     if scd_type is not None:
-        changes = Changes(keys=("id",), sequence_by="at", deletes=None, scd_type=scd_type)
+        changes = Changes(sequence_by="at", deletes=None, scd_type=scd_type)
     return replace(totals("id"), changes=changes)
 
 

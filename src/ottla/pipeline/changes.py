@@ -25,7 +25,7 @@ END_AT: Final = "__END_AT"
 MARK: Final = "_ottla_mark"
 NUMBER: Final = "_ottla_number"
 RUN: Final = "_ottla_run"
-#: A map cannot be compared: its text is, to the microsecond.
+#: Maps and variants cannot be compared: their texts are, to the microsecond.
 _AS_TEXT: Final = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
@@ -35,7 +35,6 @@ _AS_TEXT: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    keys: tuple[str, ...]
     sequence_by: str
     #: SQL; a change for which it is true deletes its key.
     deletes: str | None
@@ -71,8 +70,10 @@ def apply_changes(
     where = f"apply_changes of {target}"
     if str(stored_as_scd_type) not in {"1", "2"}:
         raise BadDefinition(f"{where}: stored_as_scd_type is 1 or 2, not {stored_as_scd_type!r}")
+    key_names = _names(where, "keys", keys)
+    if not key_names:
+        raise BadDefinition(f'{where}: keys is a list of columns: keys=["id"]')
     changes = Changes(
-        keys=_names(where, "keys", keys),
         sequence_by=sequence_by,
         deletes=apply_as_deletes,
         columns=_names(where, "column_list", column_list),
@@ -81,8 +82,6 @@ def apply_changes(
         tracked=_names(where, "track_history_column_list", track_history_column_list),
         except_tracked=_names(where, "track_history_except_column_list", track_history_except_column_list),
     )
-    if not changes.keys:
-        raise BadDefinition(f'{where}: keys is a list of columns: keys=["id"]')
     if changes.columns and changes.except_columns:
         raise BadDefinition(f"{where}: column_list and except_column_list exclude each other: give one")
     if changes.tracked and changes.except_tracked:
@@ -102,7 +101,7 @@ def apply_changes(
             function=function,
             line=sys._getframe(1).f_lineno,  # noqa: SLF001 - it is no decorator: nothing else knows the line
             comment=f"changes of {source}, SCD {changes.scd_type}",
-            keys=changes.keys,
+            keys=key_names,
             changes=changes,
         )
     )
@@ -124,7 +123,6 @@ def changed(frame: Any, changes: Changes, where: str) -> Any:
     names = [name for name in frame.columns if name not in {RECORD, ERROR}]
     _check_there(where, names, column_list=changes.columns, except_column_list=changes.except_columns)
     names = [name for name in changes.columns or names if name not in changes.except_columns]
-    _check_there(where, names, keys=changes.keys)
     kept = [F.col(f"`{name}`") for name in names]
     deleted = F.coalesce(F.expr(changes.deletes), F.lit(False)) if changes.deletes else F.lit(False)
     sequence = F.expr(changes.sequence_by)
@@ -181,10 +179,10 @@ def merged(there: Any, batch: Any, flow: Flow) -> Any:
     # A change of the same sequence again replaces the first: a backfill comes by the same rows.
     everything = everything.withColumn(CHANGED_AT, F.coalesce(CHANGED_AT, START_AT))  # rows of before it was kept
     same = Window.partitionBy(*keys, F.col(CHANGED_AT)).orderBy(F.col(MARK).desc())
-    return _with_history(first_of_each(everything, same).drop(MARK), keys, flow.changes)
+    return _with_history(first_of_each(everything, same).drop(MARK), flow.keys, flow.changes)
 
 
-def _with_history(changes: Any, keys: list[Any], wanted: Changes) -> Any:
+def _with_history(changes: Any, key_names: tuple[str, ...], wanted: Changes) -> Any:
     """All changes of some keys, of SCD 2, with what a reader is shown of them.
 
     Changes that follow one another without a difference in a tracked column are a run. Its last one is shown, from the
@@ -193,10 +191,10 @@ def _with_history(changes: Any, keys: list[Any], wanted: Changes) -> Any:
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
-    of_ours = {START_AT, END_AT, CHANGED_AT, DELETED}
-    untracked = {*of_ours, *wanted.keys, *wanted.except_tracked}
+    untracked = {START_AT, END_AT, CHANGED_AT, DELETED, *key_names, *wanted.except_tracked}
     tracked = [name for name in wanted.tracked or changes.columns if name not in untracked]
     value = F.struct(F.lit(True), *(_comparable(changes, name) for name in tracked))
+    keys = [F.col(f"`{key}`") for key in key_names]
     deletes = F.coalesce(F.col(DELETED), F.lit(False))
     in_order = Window.partitionBy(*keys).orderBy(F.col(CHANGED_AT))
     goes_on = ~deletes & ~F.lag(deletes, 1, True).over(in_order) & value.eqNullSafe(F.lag(value).over(in_order))
@@ -216,15 +214,17 @@ def _comparable(frame: Any, name: str) -> Any:
     from pyspark.sql import functions as F  # noqa: N812
 
     column = F.col(f"`{name}`")
-    return F.to_json(F.struct(column), _AS_TEXT) if _has_map(frame.schema[name].dataType) else column
+    return column if _is_comparable(frame.schema[name].dataType) else F.to_json(F.struct(column), _AS_TEXT)
 
 
-def _has_map(kind: Any) -> bool:
-    from pyspark.sql.types import ArrayType, MapType, StructType
+def _is_comparable(kind: Any) -> bool:
+    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
     if isinstance(kind, StructType):
-        return any(_has_map(field.dataType) for field in kind.fields)
-    return isinstance(kind, MapType) or (isinstance(kind, ArrayType) and _has_map(kind.elementType))
+        return all(_is_comparable(field.dataType) for field in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _is_comparable(kind.elementType)
+    return not isinstance(kind, MapType | VariantType)
 
 
 def first_of_each(frame: Any, window: Any) -> Any:
