@@ -268,9 +268,9 @@ class Cluster:
         found = self._ask(lambda admin: admin.describe_cluster()).controller_id
         return -1 if found is None else found
 
-    def isrs(self, topic: str) -> list[tuple[int, ...]]:
-        """The in-sync replicas of each partition."""
-        return [partition.isr for partition in self._described(topic, None).partitions]
+    def isrs(self, topic: str, *, asked: Sequence[int] | None = None) -> list[tuple[int, ...]]:
+        """The in-sync replicas of each partition; as one of these brokers knows, or any."""
+        return [partition.isr for partition in self._described(topic, asked).partitions]
 
     def _described(self, topic: str, asked: Sequence[int] | None) -> TopicDescription:
         bootstrap = ",".join(self.addresses[broker] for broker in asked or self.addresses)
