@@ -167,6 +167,10 @@ class GroupShard:
         """The producer's coordinator is asked about its transaction before `txn_offset_commit`."""
         return self.state.journal.begin_verifying(producer)
 
+    def is_verified(self, producer: TransactionalProducer, verification: Verification) -> bool:
+        """Whether no marker has come since."""
+        return self.state.journal.is_verified(producer, verification)
+
     def txn_offset_commit(
         self,
         caller: Caller,

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from typing import Final
 
 from ottla.coordinators.journal import TransactionalProducer
+from ottla.groups.no_shard import NoShard
 from ottla.groups.offsets.committing import ALL_COMMITTED, TransactionalWriter, commit_refused, committed
+from ottla.groups.shard import GroupShard
 from ottla.handlers.calls.call import Call, Services
 from ottla.handlers.calls.group_calls import allowed_on_group, caller_of
 from ottla.handlers.calls.later import Later
@@ -90,7 +92,7 @@ def _verified(
     question = TransactionQuestion(request.transactional_id, *producer, partition, adds)
     known = services.questions.answer_now(question)
     if known is None:
-        answer = _CoordinatorsAnswer(services.questions.ask(question, asked.begin))
+        answer = _CoordinatorsAnswer(services.questions.ask(question, asked))
         yield answer
         known = answer.future.result()
     if known == ErrorCode.NONE:
@@ -104,7 +106,7 @@ def _verified(
 
 
 class _AskedAbout:
-    """A transaction, with what its coordinator is asked by."""
+    """A transaction, with what its coordinator is asked by. Implements `Asker`."""
 
     def __init__(self, services: Services, group_id: str, producer: TransactionalProducer) -> None:
         self._services = services
@@ -113,8 +115,13 @@ class _AskedAbout:
         self.begin()
 
     def begin(self) -> None:
-        shard = self._services.groups.shard_for_member(self._group_id)
-        self.verification = shard.begin_verifying(self._producer)
+        self.verification = self._shard().begin_verifying(self._producer)
+
+    def holds(self) -> bool:
+        return self._shard().is_verified(self._producer, self.verification)
+
+    def _shard(self) -> GroupShard | NoShard:
+        return self._services.groups.shard_for_member(self._group_id)
 
 
 class _CoordinatorsAnswer:

@@ -35,6 +35,16 @@ TP = TopicPartition("orders", 0)
 HERE, THERE = BrokerId(1), BrokerId(2)
 
 
+class Unmarked:
+    """Who waits for an answer, and hears of no marker. Calls when the coordinator is about to be asked."""
+
+    def __init__(self, asked: Callable[[], None] = lambda: None) -> None:
+        self.begin = asked
+
+    def holds(self) -> bool:
+        return True
+
+
 class Coordinator:
     """Answers as it is told to."""
 
@@ -133,7 +143,7 @@ class Room:
 
     def ask(self, question: TransactionQuestion) -> asyncio.Future[ErrorCode]:
         """As one who keeps no note of it."""
-        return self.questions.ask(question, lambda: None)
+        return self.questions.ask(question, Unmarked())
 
     def lead(self, *leaders: BrokerId) -> None:
         states = [
@@ -319,7 +329,8 @@ def test_it_is_asked_again_when_the_coordinator_says_that_the_transaction_before
     async def play(room: Room) -> None:
         room.coordinator.says_when = True
         begun_ms, events = room.world.ports.clock.monotonic_ms(), list[str]()
-        asked = [room.questions.ask(question(partition=each), lambda: events.append("asked")) for each in (0, 1)]
+        asker = Unmarked(lambda: events.append("asked"))
+        asked = [room.questions.ask(question(partition=each), asker) for each in (0, 1)]
         await room.soon()
         assert events == ["asked"] * 2
         room.coordinator.adding.pop()[1](ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -347,7 +358,7 @@ def test_where_nobody_says_when_it_is_asked_again_after_growing_pauses(ends_afte
     async def play(room: Room) -> None:
         clock, begun_ms, asked_ms = room.world.ports.clock, room.world.ports.clock.monotonic_ms(), list[int]()
         room.coordinator.answers = [ErrorCode.CONCURRENT_TRANSACTIONS] * ends_after + [ErrorCode.NONE]
-        found = await room.questions.ask(question(), lambda: asked_ms.append(clock.monotonic_ms()))
+        found = await room.questions.ask(question(), Unmarked(lambda: asked_ms.append(clock.monotonic_ms())))
         assert found is (ErrorCode.NONE if ends_after < 1_000 else ErrorCode.CONCURRENT_TRANSACTIONS)
         assert asked_ms[0] == begun_ms
         assert [then - before for before, then in itertools.pairwise(asked_ms)] == pauses_ms
@@ -397,6 +408,50 @@ def test_the_marker_of_the_transaction_before_makes_nothing_void() -> None:
         room.coordinator.adding.pop()[1](ErrorCode.NONE)
         assert await first.answer is ErrorCode.NONE
         first.check(log)
+
+    scene(play)
+
+
+@pytest.mark.parametrize("markers", [1, 3])
+def test_the_marker_of_the_transaction_before_may_come_while_a_question_is_under_way(markers: int) -> None:
+    """Another broker's coordinator takes the question up when all is over, and says that the new one is ongoing."""
+
+    async def play(room: Room) -> None:
+        log = World().open()
+        put(log, batch(b"v", producer=(7, 0, 0), transactional=True))
+        records = batch(b"v", producer=(7, 1, 0), transactional=True)
+        first = first_batch(room.questions, log, TP, records, ProducedTransaction("there", True, True))
+        assert isinstance(first, FirstBatch)
+        for number in range(markers):
+            await room.soon()
+            put(log, marker(7, 1, aborts=True), origin=Origin.COORDINATOR)
+            room.link.answers[number].set_result(ErrorCode.NONE)
+            await asyncio.sleep(0.02)
+        assert not first.answer.done()
+        room.link.answers[markers].set_result(ErrorCode.NONE)
+        assert await first.answer is ErrorCode.NONE
+        first.check(log)
+
+    scene(play)
+
+
+def test_what_markers_make_void_again_and_again_is_refused() -> None:
+    async def play(room: Room) -> None:
+        log = World().open()
+        records = batch(b"v", producer=(7, 1, 0), transactional=True)
+        first = first_batch(room.questions, log, TP, records, ProducedTransaction("there", True, True))
+        assert isinstance(first, FirstBatch)
+        asked = 0
+        while not first.answer.done():
+            await asyncio.sleep(0.001)
+            if len(room.link.answers) > asked:
+                put(log, marker(7, 1, aborts=True), origin=Origin.COORDINATOR)
+                room.link.answers[asked].set_result(ErrorCode.NONE)
+                asked += 1
+        assert 3 < asked < 20
+        with pytest.raises(AppendRefused) as refused:
+            first.check(log)
+        assert refused.value.error is ErrorCode.INVALID_TXN_STATE
 
     scene(play)
 

@@ -11,6 +11,10 @@ that its coordinator does not know to be ongoing, since nobody would end that.
 Questions of one round go together. To another broker one request is under way at a time, with all that came since the
 last one; this broker's own coordinator is called. That one says when the transaction before has ended. Another one is
 asked again, soon at first, since markers take a millisecond or two, and then after longer pauses.
+
+The marker of the transaction before may also come while a question is under way, which another broker's coordinator
+then takes up when all is over: it answers that the new transaction is ongoing, and what was begun before the marker is
+void. Then it is asked once more.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ottla import logs
 from ottla.config.slices import TransactionsConfig
@@ -76,19 +80,25 @@ class TransactionQuestion(NamedTuple):
     adds: bool
 
 
+class Asker(Protocol):
+    """Who waits for the answer, and keeps what was begun with the question."""
+
+    def begin(self) -> None:
+        """Called each time before the coordinator is asked: the marker of the transaction before, which makes void what
+        was begun before it, may come while a question waits for its turn, or for the other's end."""
+
+    def holds(self) -> bool:
+        """Whether no marker has made it void."""
+
+
 class _Asked:
-    __slots__ = ("begin", "future", "pause_ms", "question", "until_ms")
+    __slots__ = ("asker", "future", "pause_ms", "question", "until_ms")
 
     def __init__(
-        self,
-        question: TransactionQuestion,
-        begin: Callable[[], None],
-        future: asyncio.Future[ErrorCode],
-        until_ms: int,
+        self, question: TransactionQuestion, asker: Asker, future: asyncio.Future[ErrorCode], until_ms: int
     ) -> None:
         self.question = question
-        #: Called each time before it is asked.
-        self.begin = begin
+        self.asker = asker
         self.future = future
         #: For so long it is asked again where the transaction before it has not ended yet.
         self.until_ms = until_ms
@@ -197,15 +207,11 @@ class TransactionQuestions(Participant):
             return None
         return _to_writer(self._coordinator().verify_one(transactional_id, producer_id, epoch, tp))
 
-    def ask(self, question: TransactionQuestion, begin: Callable[[], None]) -> asyncio.Future[ErrorCode]:
-        """NONE where the partition is in the transaction, which is ongoing.
-
-        `begin` is called each time before the coordinator is asked: the marker of the transaction before, which makes
-        void what was begun before it, may come while this one waits for its turn, or for the other's end.
-        """
+    def ask(self, question: TransactionQuestion, asker: Asker) -> asyncio.Future[ErrorCode]:
+        """NONE where the partition is in the transaction, which is ongoing."""
         future: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
         until_ms = self._clock.monotonic_ms() + self._settings().add_partitions_retry_ms_max
-        asked = _Asked(question, begin, future, until_ms)
+        asked = _Asked(question, asker, future, until_ms)
         self._count += 1
         if self._count > QUESTIONS_MAX:
             self._end(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -336,22 +342,28 @@ class TransactionQuestions(Participant):
 
     def _answered(self, group: _Group, error: ErrorCode) -> None:
         """All of one transaction."""
-        is_early = error == ErrorCode.CONCURRENT_TRANSACTIONS and group[0].question.adds and not self._closed
-        if not (is_early and self._are_asked_later(group)):
-            for asked in group:
-                self._end(asked, _to_writer(error))
+        left_ms = group[0].until_ms - self._clock.monotonic_ms()
+        if left_ms > 0 and not self._closed:
+            if error == ErrorCode.CONCURRENT_TRANSACTIONS and group[0].question.adds:
+                self._ask_when_at_rest(group, left_ms)
+                return
+            void = [] if error else [asked for asked in group if not asked.asker.holds()]
+            if void:
+                self._ask_after_a_pause(void, left_ms)
+                group = [asked for asked in group if asked.asker.holds()]
+        for asked in group:
+            self._end(asked, _to_writer(error))
 
-    def _are_asked_later(self, group: _Group) -> bool:
+    def _ask_when_at_rest(self, group: _Group, left_ms: int) -> None:
         first, ask = group[0], partial(self._ask_again, group)
-        left_ms = first.until_ms - self._clock.monotonic_ms()
-        if left_ms <= 0:
-            return False
         if not self._coordinator().when_at_rest(first.question.transactional_id, first.until_ms, ask):
-            pause_ms = min(first.pause_ms, self._settings().add_partitions_retry_ms, left_ms)
-            for asked in group:
-                asked.pause_ms = 2 * pause_ms
-            asyncio.get_running_loop().call_later(pause_ms / 1000, ask)
-        return True
+            self._ask_after_a_pause(group, left_ms)
+
+    def _ask_after_a_pause(self, group: _Group, left_ms: int) -> None:
+        pause_ms = min(group[0].pause_ms, self._settings().add_partitions_retry_ms, left_ms)
+        for asked in group:
+            asked.pause_ms = 2 * pause_ms
+        asyncio.get_running_loop().call_later(pause_ms / 1000, self._ask_again, group)
 
     def _ask_again(self, group: _Group) -> None:
         for asked in group:
@@ -365,7 +377,7 @@ class TransactionQuestions(Participant):
 
 def _begin(group: _Group) -> None:
     for asked in group:
-        asked.begin()
+        asked.asker.begin()
 
 
 def _code(number: int) -> ErrorCode:

@@ -59,7 +59,7 @@ class ProducedTransaction(NamedTuple):
 
 
 class FirstBatch:
-    """The first batch of a transaction in a partition, while its coordinator is asked."""
+    """The first batch of a transaction in a partition, while its coordinator is asked. Implements `Asker`."""
 
     __slots__ = ("_epoch", "_log", "_producer_id", "_sequence", "_transaction", "_verification", "answer")
 
@@ -84,11 +84,20 @@ class FirstBatch:
         with suppress(StorageFault, RollDue):
             self._verification = self._begun()
 
+    def holds(self) -> bool:
+        """Where the log cannot be looked at just now, `check` says why."""
+        with suppress(StorageFault, RollDue):
+            return self._is_verified(self._log)
+        return True
+
     def check(self, log: Log) -> None:
         """Raises AppendRefused where the batch is not to be appended, and RollDue."""
         _check(self.answer.result(), self._transaction)
-        if not log.producers_at_hand.is_verified(self._producer_id, self._epoch, self._verification):
+        if not self._is_verified(log):
             raise AppendRefused(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+
+    def _is_verified(self, log: Log) -> bool:
+        return log.producers_at_hand.is_verified(self._producer_id, self._epoch, self._verification)
 
 
 def first_batch(
@@ -111,7 +120,7 @@ def first_batch(
     question = TransactionQuestion(transaction.transactional_id, producer_id, epoch, tp, transaction.adds)
     known = questions.answer_now(question)
     if known is None:
-        first.answer = questions.ask(question, first.begin)
+        first.answer = questions.ask(question, first)
         return first
     _check(known, transaction)
     return None
