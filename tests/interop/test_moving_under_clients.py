@@ -124,9 +124,10 @@ def moved_on(cluster: Cluster, topic: str) -> None:
             targets[TopicPartition(topic, one.partition)] = [new, *kept]
         admin.alter_partition_reassignments(targets)
         cluster.until(lambda: not admin.list_partition_reassignments())
-        cluster.until_in_sync(topic)
-        now = {one.partition: list(one.replicas) for one in admin.describe_topic(topic).partitions}
-    assert now == {tp.partition: brokers for tp, brokers in targets.items()}
+        # Whoever is asked may not have heard yet.
+        wanted = [targets[tp] for tp in sorted(targets)]
+        cluster.until(lambda: [list(one.replicas) for one in admin.describe_topic(topic).partitions] == wanted)
+    cluster.until_in_sync(topic)
 
 
 def stored_places(cluster: Cluster, topic: str) -> dict[int, list[tuple[int, int]]]:
