@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +15,7 @@ from ottla.model import ErrorCode
 from ottla.protocol.generated import alter_partition_reassignments as moving
 from ottla.protocol.generated import elect_leaders as electing
 from ottla.protocol.generated.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest
 from ottla.protocol.generated.incremental_alter_configs import (
@@ -22,7 +24,7 @@ from ottla.protocol.generated.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from ottla.protocol.message import Message
-from ottla.testing.sim.wire import Unreachable
+from ottla.testing.sim.wire import Client, Unreachable
 
 
 def seen(cluster: SimulatedCluster, number: int) -> object:
@@ -91,6 +93,71 @@ def test_the_controller_moves_when_its_session_ends_and_its_broker_goes_on(seed:
         assert not cluster.said("gives up")
 
     with SimulatedCluster(2, seed) as cluster:
+        cluster.run(scenario(cluster))
+
+
+@pytest.mark.parametrize(
+    ("asked", "version", "codes"),
+    [
+        (
+            CreateTopicsRequest(topics=[CreatableTopic(name="n", num_partitions=1, replication_factor=1)]),
+            7,
+            lambda answer: [topic.error_code for topic in answer.topics],
+        ),
+        (
+            CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=2)], timeout_ms=1_000),
+            3,
+            lambda answer: [topic.error_code for topic in answer.results],
+        ),
+        (
+            DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1_000),
+            6,
+            lambda answer: [topic.error_code for topic in answer.responses],
+        ),
+        (
+            IncrementalAlterConfigsRequest(
+                resources=[
+                    AlterConfigsResource(
+                        resource_type=2,
+                        resource_name="t",
+                        configs=[AlterableConfig(name="retention.ms", config_operation=0, value="1")],
+                    )
+                ]
+            ),
+            1,
+            lambda answer: [each.error_code for each in answer.responses],
+        ),
+        (
+            moving.AlterPartitionReassignmentsRequest(
+                topics=[
+                    moving.ReassignableTopic(
+                        name="t", partitions=[moving.ReassignablePartition(partition_index=0, replicas=[2])]
+                    )
+                ]
+            ),
+            0,
+            lambda answer: [answer.error_code],
+        ),
+        (electing.ElectLeadersRequest(election_type=0), 2, lambda answer: [answer.error_code]),
+    ],
+    ids=lambda each: type(each).__name__ if isinstance(each, Message) else "",
+)
+def test_what_another_broker_passes_on_is_not_passed_on_again(
+    asked: Message, version: int, codes: Callable[[Any], list[int]]
+) -> None:
+    """That broker asks the next controller itself: what it has given up here would be done behind later things."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        (controller,) = cluster.controllers
+        other = 3 - controller
+        assert await cluster.create(other, "t", {0: (1,)}) is ErrorCode.NONE
+        network = cluster.simulation.world.machine("clients").network
+        passing_on = Client(network, "broker-1-to-controller", *cluster.brokers[other].address)
+        assert codes(await passing_on.ask(asked, version)) == [ErrorCode.NOT_CONTROLLER]
+        assert codes(await cluster.client(other).ask(asked, version)) != [ErrorCode.NOT_CONTROLLER]
+
+    with SimulatedCluster(2) as cluster:
         cluster.run(scenario(cluster))
 
 

@@ -146,6 +146,77 @@ def test_a_note_that_says_nothing_to_us_is_passed_over_and_the_next_is_read(scen
     run(scene, work)
 
 
+@pytest.mark.parametrize("missed", [1, 3])
+def test_where_notes_are_gone_before_they_were_read_everything_is_read(scene: Scene, missed: int) -> None:
+    """Of two machines whose clocks differ by a quarter of an hour one takes a new note for an old one."""
+
+    async def work(scene: Scene) -> None:
+        await scene.put("topics/t", retention_ms="1")
+        await scene.settings.begin()
+        await scene.tree.set("/config/topics/t", encode_config({"retention.ms": "2"}))
+        for _ in range(missed):
+            created = await scene.tree.create(CONFIG_CHANGE_PREFIX, encode_config_change("topics/t"), sequential=True)
+            await scene.tree.delete(created.path)
+        await asyncio.sleep(0.1)
+        assert scene.cache.topic_config("t") == {"retention.ms": "2"}
+        scene.learned.clear()
+        await scene.put("brokers/3", log_retention_ms="3")
+        assert scene.cache.broker_config(3) == {"log.retention.ms": "3"}
+        assert [update.topic_configs for update in scene.learned] == [{}]
+
+    run(scene, work)
+
+
+class ForgetfulTree:
+    """A note that was listed is gone when it is read, the first time."""
+
+    def __init__(self, tree: LocalSession) -> None:
+        self._tree = tree
+        self._forgets = True
+
+    async def get_many(self, paths: list[str]) -> list[Any]:
+        found: list[Any] = await self._tree.get_many(paths)
+        if self._forgets and CONFIG_CHANGE_PREFIX in paths[0]:
+            self._forgets = False
+            return [None] * len(paths)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tree, name)
+
+
+def test_where_a_note_is_gone_as_it_is_read_everything_is_read(scene: Scene) -> None:
+    async def work(scene: Scene) -> None:
+        scene.settings = TreeSettings(ForgetfulTree(scene.tree), scene.cache, scene.learn)  # type: ignore[arg-type]
+        await scene.settings.begin()
+        await scene.put("topics/t", retention_ms="1")
+        scene.topic("t")
+        assert scene.cache.topic_config("t") == {"retention.ms": "1"}
+        await scene.put("topics/t", retention_ms="2")
+        assert scene.cache.topic_config("t") == {"retention.ms": "2"}
+
+    run(scene, work)
+
+
+def test_notes_are_read_where_their_place_was_made_anew(scene: Scene) -> None:
+    """By hand: they are numbered from the first one then."""
+
+    async def work(scene: Scene) -> None:
+        for number in range(3):
+            await scene.put("topics/t", retention_ms=str(number))
+        await scene.settings.begin()
+        for name in (await scene.tree.children("/config/changes"))[0]:
+            await scene.tree.delete(f"/config/changes/{name}")
+        await scene.tree.delete("/config/changes")
+        await scene.tree.create("/config/changes")
+        await asyncio.sleep(0.1)
+        for number in range(10, 13):
+            await scene.put("topics/t", retention_ms=str(number))
+            assert scene.cache.topic_config("t") == {"retention.ms": str(number)}
+
+    run(scene, work)
+
+
 def test_a_note_of_kafka_0_9_is_read(scene: Scene) -> None:
     async def work(scene: Scene) -> None:
         await scene.settings.begin()

@@ -63,8 +63,8 @@ class TreeSettings:
         """Reads everything, and watches from then on. Raises CoordinationError."""
         # What a note says meanwhile must not be learned before all this, which is older.
         self._news.hold()
-        self._last = max((number for number, _ in await self._notes()), default=-1)
-        await self._learn(await self._everything())
+        _, newest = await self._notes()
+        await self._read_everything(newest)
         self._news.release()
 
     def close(self) -> None:
@@ -75,6 +75,10 @@ class TreeSettings:
         return await topic_overrides(self._coordination, names)
 
     # Everything.
+
+    async def _read_everything(self, newest: int) -> None:
+        await self._learn(await self._everything())
+        self._last = newest
 
     async def _everything(self) -> MetadataUpdate:
         """A node that cannot be read leaves things as they were; at a start they are read, and refused, before."""
@@ -112,27 +116,34 @@ class TreeSettings:
 
     # Notes.
 
-    async def _notes(self) -> list[tuple[int, str]]:
-        """Their numbers and names, in order; the next one that comes is heard of."""
+    async def _notes(self) -> tuple[list[tuple[int, str]], int]:
+        """Numbers and names of those that were not read yet, in order, and the newest number that was ever given; the
+        next one that comes is heard of."""
         try:
-            names, _ = await self._coordination.children(CONFIG_CHANGES, self._news.changed)
+            names, stat = await self._coordination.children(CONFIG_CHANGES, self._news.changed)
         except NoNode:
-            return []
-        return sorted((number, name) for name in names if (number := _number(name)) is not None)
+            return [], -1
+        numbered = ((number, name) for name in names if (number := _number(name)) is not None)
+        # Of children that were ever created one half of their changes is left, and one of each that is there.
+        return sorted(each for each in numbered if each[0] > self._last), (stat.cversion + stat.num_children) // 2 - 1
 
     async def _read_notes(self) -> None:
-        notes = await self._notes()
+        notes, newest = await self._notes()
+        if len(notes) != newest - self._last:
+            # Some are gone; or what stood here was deleted and made anew.
+            await self._read_everything(newest)
+            return
         for start in range(0, len(notes), _NOTES_AT_ONCE):
             some = notes[start : start + _NOTES_AT_ONCE]
             paths = [f"{CONFIG_CHANGES}/{name}" for _, name in some]
             entities: dict[str, None] = {}
-            for (number, _), path, found in zip(some, paths, await self._coordination.get_many(paths), strict=True):
-                if found is None:
-                    continue  # it was old, and the controller has deleted it
-                if number > self._last:
-                    _add_entity(entities, path, found[0])
+            for path, found in zip(paths, await self._coordination.get_many(paths), strict=True):
+                if found is None:  # it is gone meanwhile
+                    await self._read_everything(newest)
+                    return
+                _add_entity(entities, path, found[0])
             await self._take(entities)
-            self._last = max(self._last, some[-1][0])
+            self._last = some[-1][0]
 
     async def _take(self, entities: Collection[str]) -> None:
         """Reads what has changed."""

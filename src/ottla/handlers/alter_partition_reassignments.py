@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Iterable
 
 from ottla.controller.interface import PartitionResult, Reassignment
 from ottla.handlers.calls.call import Call
-from ottla.handlers.calls.from_brokers import broker_ids_of_client
+from ottla.handlers.calls.from_brokers import broker_ids_of_client, controller_for
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -50,7 +50,7 @@ async def _carry_out(
     message: str | None = None
     results: Iterable[PartitionResult] = ()
     if call.allowed_on_cluster(Operation.ALTER):
-        controller = call.services.controller
+        controller = controller_for(call)
         error, results = await controller.alter_reassignments(changes, timeout_ms=request.timeout_ms)
         if error is not ErrorCode.NONE:
             message = next((result.message for result in results), None)

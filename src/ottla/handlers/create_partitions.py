@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 
 from ottla.controller.interface import NewPartitions, TopicResult
 from ottla.handlers.calls.call import Call
-from ottla.handlers.calls.from_brokers import broker_ids_of_client
+from ottla.handlers.calls.from_brokers import broker_ids_of_client, controller_for
 from ottla.model import BrokerId, ErrorCode
 from ottla.protocol.generated.create_partitions import (
     CreatePartitionsRequest,
@@ -65,7 +65,7 @@ async def _carry_out(
 ) -> CreatePartitionsResponse:
     topics = call.services.metadata.topics
     before = {topic.topic: len(topics[topic.topic].partitions) for topic in wanted if topic.topic in topics}
-    results = await call.services.controller.create_partitions(
+    results = await controller_for(call).create_partitions(
         wanted, validate_only=request.validate_only, timeout_ms=request.timeout_ms
     )
     made = {result.topic for result in results if result.error == ErrorCode.NONE}

@@ -8,7 +8,7 @@ from typing import Final
 from ottla.config.describe import describe_topic
 from ottla.controller.interface import TopicCreation, TopicToCreate
 from ottla.handlers.calls.call import Call
-from ottla.handlers.calls.from_brokers import broker_ids_of_client
+from ottla.handlers.calls.from_brokers import broker_ids_of_client, controller_for
 from ottla.model import BrokerId, ErrorCode
 from ottla.protocol.generated.create_topics import (
     CreatableTopic,
@@ -30,7 +30,7 @@ _TWICE: Final = "Duplicate topic name."
 async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
     turns = call.services.turns
     wanted, results = await turns.to_end(_sorted_out(call, request))
-    created = await call.services.controller.create_topics(
+    created = await controller_for(call).create_topics(
         wanted, validate_only=request.validate_only, timeout_ms=request.timeout_ms
     )
     return await turns.to_end(_answered(call, request, created, results))

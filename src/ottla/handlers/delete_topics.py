@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ottla.controller.interface import DeletedTopic, TopicRef
 from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.from_brokers import controller_for
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicId
 from ottla.protocol.generated.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.security.authorizer import Operation
@@ -21,7 +22,7 @@ async def handle(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsRespon
     turns = call.services.turns
     allowed, refused = await turns.to_end(_sorted_out(call, request))
     partitions = await turns.to_end(_partitions(call, allowed))
-    deleted = await call.services.controller.delete_topics(allowed, timeout_ms=request.timeout_ms)
+    deleted = await controller_for(call).delete_topics(allowed, timeout_ms=request.timeout_ms)
     changes = sum(partitions.get(result.name, 0) for result in deleted if result.error == ErrorCode.NONE)
     return DeleteTopicsResponse(
         throttle_time_ms=call.throttle_ms(Use.PARTITION_CHANGES, changes),

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Iterable
 from ottla.controller.interface import ElectionKind
 from ottla.controller.interface import PartitionResult as Elected
 from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.from_brokers import controller_for
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.elect_leaders import (
     ElectLeadersRequest,
@@ -59,7 +60,7 @@ async def _refused(
 async def _carry_out(
     call: Call, request: ElectLeadersRequest, kind: ElectionKind, named: list[TopicPartition] | None
 ) -> ElectLeadersResponse:
-    error, results = await call.services.controller.elect_leaders(kind, named, timeout_ms=request.timeout_ms)
+    error, results = await controller_for(call).elect_leaders(kind, named, timeout_ms=request.timeout_ms)
     if error is not ErrorCode.NONE:
         return await _refused(call, named, error, next((result.message for result in results), None))
     return await call.services.turns.to_end(_response(call, error, results))

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Sequence
 
 from ottla.controller.interface import OngoingReassignment
 from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.from_brokers import controller_for
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -44,7 +45,7 @@ async def _carry_out(call: Call, named: list[TopicPartition] | None) -> ListPart
         response.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         response.error_message = "Cluster authorization failed."
         return response
-    error, ongoing = await call.services.controller.reassignments(named)
+    error, ongoing = await controller_for(call).reassignments(named)
     response.error_code = error
     return await call.services.turns.to_end(_filled_in(response, ongoing))
 

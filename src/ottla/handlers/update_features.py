@@ -10,6 +10,7 @@ from typing import Final
 
 from ottla.controller.interface import FeatureUpdate
 from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.from_brokers import controller_for
 from ottla.model import ErrorCode
 from ottla.protocol.generated.update_features import (
     UpdatableFeatureResult,
@@ -43,6 +44,6 @@ async def _update(call: Call, request: UpdateFeaturesRequest) -> tuple[ErrorCode
     updates = [
         FeatureUpdate(each.feature, each.max_version_level, each.upgrade_type) for each in request.feature_updates
     ]
-    return await call.services.controller.update_features(
+    return await controller_for(call).update_features(
         updates, validate_only=request.validate_only, timeout_ms=request.timeout_ms
     )

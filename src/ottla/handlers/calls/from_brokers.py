@@ -6,10 +6,12 @@ needs the right to ClusterAction as well, as in Kafka.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final, cast
 
 from ottla import logs
+from ottla.controller.interface import Controller
 from ottla.coordination.errors import CoordinationError
 from ottla.handlers.calls.call import Call
 from ottla.model import BrokerId, ErrorCode
@@ -20,6 +22,8 @@ log_event = logs.logger("handlers")
 
 #: Of one cluster: no cluster of Kafka's has had a tenth of that. A list of them is put in order, or copied, at once.
 BROKERS_MAX: Final = 10_000
+#: What `client_id_to_controller` gives.
+_TO_CONTROLLER: Final = re.compile(r"broker-[0-9]{1,10}-to-controller")
 
 
 def from_broker(call: Call, *, is_kraft: bool = False) -> ErrorCode:
@@ -48,6 +52,14 @@ def _as_ids(numbers: Sequence[int]) -> tuple[BrokerId, ...]:
 def client_id_to_controller(broker: int) -> str:
     """Of the link by which a broker passes on to the controller what its clients ask for."""
     return f"broker-{broker}-to-controller"
+
+
+def controller_for(call: Call) -> Controller:
+    """Who decides what is asked for here. A broker that passes a request on is answered NOT_CONTROLLER, and asks the
+    next controller itself: passed on from here too, it might be carried out long after that, behind later ones."""
+    services = call.services
+    is_passed_on = _TO_CONTROLLER.fullmatch(call.client_id or "") is not None
+    return services.own_controller if is_passed_on else services.controller
 
 
 def of_registered_broker(call: Call, broker: int, epoch: int) -> ErrorCode:

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from ottla.controller.interface import ConfigChanges, ConfigOverrides, ConfigResult, ConfigTarget
 from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.from_brokers import controller_for
 from ottla.handlers.configs.resources import refusal, resource
 from ottla.model import ErrorCode
 from ottla.security.authorizer import Operation
@@ -94,7 +95,7 @@ class ConfigAlteration:
     ) -> ResponseT:
         """Asks the controller, and answers each resource in the order of the request, as often as it stands there."""
         services = self._call.services
-        altered = await services.controller.alter_configs(self._wanted, validate_only=validate_only)
+        altered = await controller_for(self._call).alter_configs(self._wanted, validate_only=validate_only)
         answers = await services.turns.to_end(self._answers(resources, altered, result))
         await services.turns.to_end(self._let_go(altered))
         return respond(answers)

@@ -34,7 +34,7 @@ TOPIC_RESOURCE: Final = 2
 #: DescribeConfigs: the source of what a topic itself overrides.
 DYNAMIC_TOPIC: Final = 1
 #: Nothing is known of what became of the request.
-_UNDECIDED: Final = frozenset(
+UNDECIDED: Final = frozenset(
     {
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.KAFKA_STORAGE_ERROR,
@@ -157,7 +157,7 @@ class Operator:
                 continue
             if error == done_already and undecided:
                 return answered
-            if error not in _UNDECIDED:
+            if error not in UNDECIDED:
                 raise HistoryFault(f"{what}: {error.name}")
             # The broker that was asked has asked the controller, and that request is on its way still, perhaps.
             undecided = True

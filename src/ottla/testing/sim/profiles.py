@@ -43,6 +43,8 @@ class Profile:
     transactions: float = 0.0
     #: Whether somebody deletes records from the beginnings of partitions.
     trims: bool = False
+    #: The share in which somebody changes a setting of topics.
+    alters: float = 0.0
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -71,6 +73,7 @@ ANY: Final = Profile(
     flush=0.3,
     operator=0.5,
     transactions=0.25,
+    alters=0.2,
 )
 
 PROFILES: Final[Mapping[str, Profile]] = {
@@ -113,6 +116,17 @@ PROFILES: Final[Mapping[str, Profile]] = {
             flush=0.3,
             trims=True,
             properties={"log.segment.bytes": "6000", "log.retention.check.interval.ms": "1000"},
+        ),
+        # Settings change while some brokers do not hear of it.
+        Profile(
+            name="settings",
+            faults={"off_the_tree": 3.0, "expire": 1.0, "kill": 1.0, "pause": 1.0, "tree_kill": 0.5},
+            seconds=30.0,
+            alters=1.0,
+            producers=1,
+            plain_producers=0,
+            records=60,
+            members=0,
         ),
         # Nobody flushes: what one machine forgets the others have.
         Profile(

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from ottla.model import OFFSETS_TOPIC, TopicPartition
 from ottla.ports.memory import MemoryPorts
+from ottla.testing.sim.altering import Alterer
 from ottla.testing.sim.cluster import Backing, SimulatedCluster
 from ottla.testing.sim.consumers import Consumer
 from ottla.testing.sim.faults import Faults
@@ -147,6 +148,12 @@ class ClusterSchedule:
             if profile.trims
             else None
         )
+        #: None where nobody changes settings.
+        self.alterer = (
+            Alterer(self.cluster.client("alterer"), Random(f"alters {seed}"), self.simulation.trace)
+            if Random(f"settings {seed}").random() < profile.alters
+            else None
+        )
         self.has_newer_members = Random(f"members {seed}").random() < profile.newer_members
         #: None in a schedule without transactions.
         self.transactions = (
@@ -191,6 +198,8 @@ class ClusterSchedule:
             outcome.events.update(self.transactions.events)
         if self.trimmer is not None:
             outcome.events.update(self.trimmer.events)
+        if self.alterer is not None:
+            outcome.events.update(self.alterer.events)
         outcome.events["lives of brokers"] += sum(each.lives for each in self.cluster.brokers)
         outcome.events["commits"] += self.cluster.commits.acknowledged_count
         outcome.events["generations of groups"] += self.cluster.commits.generations
@@ -282,6 +291,8 @@ class ClusterSchedule:
             work += self.transactions.load()
         if self.trimmer is not None:
             work.append(self.trimmer.run(self.partitions, profile.seconds))
+        if self.alterer is not None:
+            work.append(self.alterer.run(sorted({tp.topic for tp in self.partitions}), profile.seconds))
         return [*work, self.short_lived.run(profile.seconds), self._move()] if self.is_operated else work
 
     def _is_unclean(self, tp: TopicPartition) -> bool:
@@ -341,6 +352,8 @@ class ClusterSchedule:
                 for task in endless:
                     task.cancel()
                 unwell = self.cluster.unequal()
+            if unwell is None and self.alterer is not None:
+                unwell = self.alterer.unheard(self.cluster.brokers)
             if unwell is None:
                 unwell = await self._misplaced()
             if unwell is None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.membership import Membership
+from ottla.broker.settings import TreeSettings
 from ottla.broker.standing_aside import StandingAside
 from ottla.controller import loading, registration
 from ottla.controller.electing import partitions as electing
@@ -243,6 +244,15 @@ def bounce_unseen(patch: Patch) -> None:
 
 def watches_lost_after_a_reconnect(patch: Patch) -> None:
     patch.setattr(LeftWatches, "requests", lambda *_: iter(()))
+
+
+def settings_read_at_a_start_alone(patch: Patch) -> None:
+    """Notes of what has changed are passed over; a session that begins reads everything."""
+
+    async def passed_over(*_: Any) -> None:
+        pass
+
+    patch.setattr(TreeSettings, "_take", passed_over)
 
 
 def stands_once(patch: Patch) -> None:

@@ -108,6 +108,7 @@ PLANTED: Final = (
     Planted(control.deletions_forgotten_by_a_takeover, "recreated", HISTORY, 1),
     Planted(control.marks_left_behind, "recreated", HISTORY, 6),
     Planted(control.stands_once, "controllers", HISTORY, 1),
+    Planted(control.settings_read_at_a_start_alone, "settings", HISTORY, 1),
     Planted(control.moves_forgotten_by_a_takeover, "deposed", HISTORY, 5),
     Planted(control.strangers_taken_for_ours, "recreated", HISTORY | LACKING | _one("OneLeaderPerEpoch"), 4),
     Planted(transactions.commit_answered_before_it_is_decided, "transactions", _one("CommitIsDecided"), 1),
