@@ -32,6 +32,9 @@ _PROPERTIES = {
     "session.timeout.ms": "6000",
     "heartbeat.interval.ms": "500",
     "plugin.discovery": "service_load",
+    # A worker that starts reads its sources' offsets to the end, and so waits for a transaction that a killed one has
+    # left open there.
+    "producer.transaction.timeout.ms": "10000",
     # Its clients look for a broker that comes back more often than each second.
     "reconnect.backoff.max.ms": "200",
     "producer.reconnect.backoff.max.ms": "200",
