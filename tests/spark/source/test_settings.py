@@ -101,6 +101,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({**ORDERS, "minPartitions": "0"}, "minPartitions must be from 1"),
     ({**ORDERS, "failOnDataLoss": "maybe"}, "failOnDataLoss must be true or false"),
     ({**ORDERS, "maxTriggerDelay": "soon"}, "maxTriggerDelay"),
+    ({**ORDERS, "maxTriggerDelay": "15 minutes"}, "maxTriggerDelay: '15 minutes' is no duration"),
     ({**ORDERS, "minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "3"}, "must not be over maxOffsetsPerTrigger"),
     ({**ORDERS, "maxBytesPerTrigger": "9", "maxOffsetsPerTrigger": "3"}, "exclude each other"),
     ({**ORDERS, "columns": "value,size"}, "columns: there is no column 'size'"),
