@@ -6,11 +6,13 @@ import pickle
 from typing import Any
 
 import pytest
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from ottla.arrow.schema import DEFAULT_COLUMNS
 from ottla.model import TopicPartition
 from ottla.spark import OptionError
 from ottla.spark.options import client_settings
+from ottla.spark.source.columns import columns_in
 from ottla.spark.source.offsets import EARLIEST_OFFSET, LATEST_OFFSET
 from ottla.spark.source.settings import columns_of, source_settings
 
@@ -72,6 +74,15 @@ def test_a_duration_has_a_unit_or_is_milliseconds() -> None:
 def test_columns() -> None:
     assert columns_of({"columns": "value, offset"}) == ("value", "offset")
     assert columns_of({"includeHeaders": "true"}) == (*DEFAULT_COLUMNS, "headers")
+
+
+def test_a_schema_that_is_given() -> None:
+    value = StructField("value", BinaryType())
+    assert columns_in(StructType([StructField("offset", LongType()), value]), {}) == ("offset", "value")
+    with pytest.raises(OptionError, match="column value cannot be NOT NULL"):
+        columns_in(StructType([StructField("value", BinaryType(), nullable=False)]), {})
+    with pytest.raises(OptionError, match="the schema has a column twice: value, value"):
+        columns_in(StructType([value, value]), {})
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
