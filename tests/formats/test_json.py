@@ -52,6 +52,29 @@ def test_a_bad_member_is_null_and_the_others_stay() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "bad"),
+    [
+        ("ARRAY<INT>", b'[1, "x"]'),
+        ("MAP<STRING, INT>", b'{"k": 1, "l": "x"}'),
+        ("ARRAY<ARRAY<INT>>", b'[[1], [2, "x"]]'),
+        ("MAP<STRING, ARRAY<INT>>", b'{"k": [1], "l": ["x"]}'),
+        ("ARRAY<STRUCT<x: INT>>", b'[{"x": 1}, 2]'),
+    ],
+)
+def test_a_list_or_a_map_with_a_value_that_does_not_fit_is_null(kind: str, bad: bytes) -> None:
+    values, faults = columns(f"a {kind}, b INT", b'{"a": %s, "b": 7}' % bad)
+    assert values == [{"a": None, "b": 7}]
+    assert faults[0].startswith("a: ")
+
+
+def test_an_object_in_a_list_stays_without_its_bad_member() -> None:
+    ddl = "a ARRAY<STRUCT<x: INT, y: INT>>, m MAP<STRING, STRUCT<x: INT>>"
+    values, faults = columns(ddl, b'{"a": [{"x": "bad", "y": 1}, null], "m": {"k": {"x": "bad"}, "l": null}}')
+    assert values == [{"a": [{"x": None, "y": 1}, None], "m": [("k", {"x": None}), ("l", None)]}]
+    assert faults == ["a: x: 'bad' is no INT"]
+
+
+@pytest.mark.parametrize(
     "text",
     [b"{", b"nope", b"[1]", b"1", b"null", b'{"a": 1} {"a": 2}', b"{'a': 1}", b'{"a": 01}', b'\xff{"a": 1}', b'{"a"}'],
 )

@@ -1,6 +1,7 @@
 """From what a JSON text holds to values of a schema's types, by the rules of Spark's `from_json`.
 
-A member that does not fit its type is a null and a fault, and the others stay. Numbers are kept as the text that they
+A member that does not fit its type is a null and a fault, and the others stay; so is a whole list or map of which one
+value does not fit. Numbers are kept as the text that they
 were until their type is known, so that none loses digits on the way.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import ROUND_HALF_UP, Context, Decimal, DecimalException
 from json.decoder import JSONDecoder
@@ -299,7 +300,7 @@ def _array(kind: ArrayOf) -> Convert:
         if type(value) is not list:
             faults.append(_misfit(kind, value))
             return None
-        return [made(one, faults) for one in value]
+        return _all_made(made, value, faults)
 
     return convert
 
@@ -318,6 +319,18 @@ def _map(kind: MapOf) -> Convert:
         except UnicodeEncodeError:  # half a surrogate pair is no text
             faults.append(_misfit(kind, value))
             return None
-        return {name: made(one, faults) for name, one in value.items()}
+        made_of = _all_made(made, value.values(), faults)
+        return None if made_of is None else dict(zip(value, made_of, strict=True))
 
     return convert
+
+
+def _all_made(made: Convert, values: Iterable[Any], faults: list[str]) -> list[Any] | None:
+    """None where one does not fit at all. An object of which a member does not fit is still an object."""
+    found = []
+    for value in values:
+        one = made(value, faults)
+        if one is None and value is not None:
+            return None
+        found.append(one)
+    return found

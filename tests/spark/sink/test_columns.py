@@ -6,8 +6,20 @@ import pickle
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    IntegerType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+    YearMonthIntervalType,
+)
 from tests.spark.sink.conftest import frame
 
+from ottla.formats import encoder
 from ottla.spark.sink.columns import SinkColumns
 from ottla.spark.sink.errors import BadSinkColumns
 
@@ -64,3 +76,23 @@ def test_a_null_topic_is_named_with_its_row() -> None:
     assert columns.taken_from(rows.slice(0, 2), 0).num_rows == 2
     with pytest.raises(BadSinkColumns, match=r"row 1002: null topic present in the data\. Use the topic option"):
         columns.taken_from(rows, 1000)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (VariantType(), "value is of type variant, which value_as cannot write"),
+        (YearMonthIntervalType(), "value is of type interval year to month, which value_as cannot write"),
+        (StructType([StructField("a", VariantType())]), "value.a is of type variant"),
+        (ArrayType(VariantType()), "value.element is of type variant"),
+        (MapType(StringType(), ArrayType(YearMonthIntervalType())), "value.value.element is of type interval year"),
+    ],
+)
+def test_types_that_no_format_can_write(kind: DataType, text: str) -> None:
+    """A variant would have been written as its inner bytes."""
+    schema = StructType([StructField("id", VariantType()), StructField("value", kind)])
+    with pytest.raises(BadSinkColumns, match=f"^{text}"):
+        SinkColumns(schema, "orders", {"value": encoder("json")})
+    SinkColumns(
+        StructType([StructField("value", MapType(StringType(), IntegerType()))]), "orders", {"value": encoder("json")}
+    )

@@ -112,6 +112,27 @@ def test_what_is_wrong_is_said_in_the_driver(spark: Any, ottla_broker: InProcess
     assert "raise the option kafka.max.request.size" in said
 
 
+def test_updates_of_an_aggregation(
+    spark: Any, files: Path, ottla_broker: InProcessBroker, topic: str, read: Read, tmp_path: Path
+) -> None:
+    """Spark has the mode for no Python sink, and `foreachBatch` has it for all."""
+    from pyspark.errors import StreamingQueryException
+
+    options = {"kafka.bootstrap.servers": ottla_broker.bootstrap, "topic": topic}
+    lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(str(files))
+    counts = lines.groupBy(lines.value.substr(3, 9).alias("key")).count().selectExpr("key", "string(count) AS value")
+    updates = counts.writeStream.outputMode("update").trigger(availableNow=True)
+    with pytest.raises(StreamingQueryException, match="ottla does not support Update mode"):
+        updates.format("ottla").options(**options, checkpointLocation=str(tmp_path / "a")).start().awaitTermination()
+
+    def write(frame: Any, _: int) -> None:
+        frame.write.format("ottla").options(**options).mode("append").save()
+
+    updates.foreachBatch(write).option("checkpointLocation", str(tmp_path / "b")).start().awaitTermination()
+    found = sorted((record.key, record.value) for record in read(topic))
+    assert found == sorted((b"%d" % row, b"%d" % (number + 1)) for row in range(ROWS) for number in range(FILES))
+
+
 def test_a_finished_batch_that_is_replayed(spark: Any, stream: Stream, read: Read, tmp_path: Path, topic: str) -> None:
     """As after a driver that died between the sink's end and the checkpoint's note of it."""
     checkpoint = tmp_path / "checkpoint"

@@ -128,7 +128,7 @@ def test_what_topics_cannot_do() -> None:
     options = {"kafka.bootstrap.servers": "localhost:9092", "topic": "orders"}
     with pytest.raises(OptionError, match="Save mode Overwrite not allowed"):
         batch_writer(VALUES, True, options)
-    with pytest.raises(OptionError, match="output mode complete"):
+    with pytest.raises(OptionError, match=r"output mode complete .*: use append; or update with foreachBatch"):
         stream_writer(VALUES, True, options)
 
 

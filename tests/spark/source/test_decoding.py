@@ -118,7 +118,7 @@ def test_times_in_nanoseconds_lose_what_spark_does_not_have(
 
 ORACLE_DDL = """a INT, b BIGINT, c STRING, d DOUBLE, e BOOLEAN, f ARRAY<INT>, g STRUCT<x: INT, y: STRING>,
     h MAP<STRING, DOUBLE>, i DECIMAL(6, 2), j TIMESTAMP, k DATE, l FLOAT, m SMALLINT, n BINARY,
-    _corrupt_record STRING"""
+    o ARRAY<STRUCT<x: INT>>, p ARRAY<ARRAY<INT>>, q MAP<STRING, STRUCT<x: INT>>, _corrupt_record STRING"""
 TEXTS = (
     *(
         b'{"a": 1, "b": 2, "c": "x", "d": 1.5, "e": true}',
@@ -154,6 +154,11 @@ TEXTS = (
     *(b'{"j": "2024-01-02T03:04:05%s"}' % one for one in (b"+18:01", b"-18:00", b"+05:60", b"+530", b"+5:3", b"-0530")),
     *(b'{"k": "2024%s"}' % one for one in (b"", b"-2", b"-2-9 any", b"-02-29T", b"-02T", b"-02-", b"-02-29x", b"\\n")),
     *(b'{"j": "%s", "k": "%s"}' % (one, one) for one in (b"", b" 2024", b"x2024")),
+    *(b'{"f": %s}' % one for one in (b'["x", 1]', b'[1, "x"]', b"[1, 2.5, 3]", b"[[1]]", b'[{"x": 1}]', b"[true]")),
+    *(b'{"h": {"k": %s, "l": 2}}' % one for one in (b'"x"', b"true", b"[1]", b"null")),
+    *(b'{"o": %s}' % one for one in (b'[{"x": "bad"}, {"x": 2}]', b'[1, {"x": 2}]', b'[null, {"x": 2}]', b"[[]]")),
+    *(b'{"p": %s}' % one for one in (b'[[1, "x"], [2]]', b"[[1], null]", b"[1, [2]]", b"[[1], [null]]")),
+    *(b'{"q": %s}' % one for one in (b'{"k": {"x": "bad"}}', b'{"k": 1}', b'{"k": {"x": 1}}', b'{"k": null}')),
     *(b'{"c": "\\u00fc\\n"}', b'{"c": "\xc3\xbc"}', b'  {"a": 1}  ', b'{"a": 1, "c": 5, "d": "x", "e": false}'),
 )
 

@@ -341,6 +341,18 @@ def test_a_damaged_batch_is_said_behind_what_is_sound(broker: InProcessBroker, t
         next(batches)
 
 
+def test_a_time_that_spark_cannot_have_is_no_damage(broker: InProcessBroker, topic: str) -> None:
+    topic = f"{topic}-far"
+    broker.create_topic(topic, 1, {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"})
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        producer.send_and_wait(topic, b"7", partition=0, timestamp=2**63 - 1)
+    settings = settings_for(broker, topic)
+    said = f"^{topic}-0: the time of the record at offset 0, .* leave the column timestamp out to read it$"
+    with pytest.raises(ReadFailed, match=said):
+        read_all(settings)
+    assert read_all(settings_for(broker, topic, columns="partition,offset,value")) == [(0, 0, 7)]
+
+
 def test_a_task_that_is_left_early_leaves_the_link_usable(broker: InProcessBroker, topic: str, fill: Fill) -> None:
     fill(broker.bootstrap, topic, 3000)
     settings = settings_for(broker, topic, **{"kafka.max.partition.fetch.bytes": 100})

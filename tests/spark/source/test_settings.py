@@ -6,11 +6,13 @@ import pickle
 from typing import Any
 
 import pytest
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from ottla.arrow.schema import DEFAULT_COLUMNS
 from ottla.model import TopicPartition
 from ottla.spark import OptionError
 from ottla.spark.options import client_settings
+from ottla.spark.source.columns import columns_in
 from ottla.spark.source.offsets import EARLIEST_OFFSET, LATEST_OFFSET
 from ottla.spark.source.settings import columns_of, source_settings
 
@@ -74,6 +76,15 @@ def test_columns() -> None:
     assert columns_of({"includeHeaders": "true"}) == (*DEFAULT_COLUMNS, "headers")
 
 
+def test_a_schema_that_is_given() -> None:
+    value = StructField("value", BinaryType())
+    assert columns_in(StructType([StructField("offset", LongType()), value]), {}) == ("offset", "value")
+    with pytest.raises(OptionError, match="column value cannot be NOT NULL"):
+        columns_in(StructType([StructField("value", BinaryType(), nullable=False)]), {})
+    with pytest.raises(OptionError, match="the schema has a column twice: value, value"):
+        columns_in(StructType([value, value]), {})
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"subscribe": "orders"}, "kafka.bootstrap.servers is missing"),
     (SERVERS, "give one of them"),
@@ -101,6 +112,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({**ORDERS, "minPartitions": "0"}, "minPartitions must be from 1"),
     ({**ORDERS, "failOnDataLoss": "maybe"}, "failOnDataLoss must be true or false"),
     ({**ORDERS, "maxTriggerDelay": "soon"}, "maxTriggerDelay"),
+    ({**ORDERS, "maxTriggerDelay": "15 minutes"}, "maxTriggerDelay: '15 minutes' is no duration"),
     ({**ORDERS, "minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "3"}, "must not be over maxOffsetsPerTrigger"),
     ({**ORDERS, "maxBytesPerTrigger": "9", "maxOffsetsPerTrigger": "3"}, "exclude each other"),
     ({**ORDERS, "columns": "value,size"}, "columns: there is no column 'size'"),

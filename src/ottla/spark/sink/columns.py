@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType, YearMonthIntervalType
+
 from ottla.arrow.library import pa
 from ottla.arrow.schema import HEADERS, KEY, PARTITION, TOPIC, VALUE
 from ottla.spark.sink.encoding import AS, encoded
 from ottla.spark.sink.errors import BadSinkColumns
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
     from ottla.formats import Encoder
 
 #: By Spark's own words for its types; nothing is said of nulls, which all of them may have.
@@ -42,7 +42,9 @@ class SinkColumns:
         self._places: dict[str, int] = {}
         for place, field in enumerate(schema.fields):
             if field.name in wanted and field.name not in self._places:
-                if field.name not in self._encoders:
+                if field.name in self._encoders:
+                    _check_can_be_encoded(field.name, field.dataType, field.name)
+                else:
                     _check_type(field.name, field.dataType.simpleString())
                 self._places[field.name] = place
         if topic is None and TOPIC not in self._places:
@@ -67,6 +69,23 @@ class SinkColumns:
                 f"row {row}: null topic present in the data. Use the topic option for setting a default topic."
             )
         return taken
+
+
+def _check_can_be_encoded(name: str, kind: DataType, path: str) -> None:
+    """Arrow has a variant as a struct of its inner bytes, which formats would write as such, and of months no value."""
+    if isinstance(kind, VariantType | YearMonthIntervalType):
+        raise BadSinkColumns(
+            f"{path} is of type {kind.simpleString()}, which {name}{AS} cannot write: make another of it, as by "
+            "to_json or a cast to string"
+        )
+    if isinstance(kind, StructType):
+        for field in kind.fields:
+            _check_can_be_encoded(name, field.dataType, f"{path}.{field.name}")
+    elif isinstance(kind, ArrayType):
+        _check_can_be_encoded(name, kind.elementType, f"{path}.element")
+    elif isinstance(kind, MapType):
+        _check_can_be_encoded(name, kind.keyType, f"{path}.key")
+        _check_can_be_encoded(name, kind.valueType, f"{path}.value")
 
 
 def _check_type(name: str, kind: str) -> None:

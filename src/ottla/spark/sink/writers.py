@@ -46,7 +46,10 @@ def batch_writer(schema: StructType, overwrite: bool, options: Mapping[str, str]
 
 def stream_writer(schema: StructType, overwrite: bool, options: Mapping[str, str]) -> StreamWriter | ExactlyOnceWriter:
     if overwrite:
-        raise OptionError("output mode complete is not for topics, whose records stay: use append or update")
+        raise OptionError(
+            "output mode complete is not for topics, whose records stay: use append; or update with foreachBatch, "
+            "which writes each frame by itself"
+        )
     target = checked_target(options, streaming=True)
     columns = _columns(schema, target, options)
     entry = None if target.query is None else _ledger_entry(target)

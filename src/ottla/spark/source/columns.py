@@ -82,4 +82,9 @@ def columns_in(schema: Any, decoders: Mapping[str, Decoder]) -> tuple[str, ...]:
                 f"column {field.name} is {wanted.simpleString()}, not {field.dataType.simpleString()}: "
                 "leave the schema out and cast the column"
             )
-    return tuple(field.name for field in schema.fields)
+        if not field.nullable:
+            raise OptionError(f"column {field.name} cannot be NOT NULL: any column of a source in Python may be null")
+    names = tuple(field.name for field in schema.fields)
+    if len(set(names)) < len(names):
+        raise OptionError(f"the schema has a column twice: {', '.join(names)}")
+    return names

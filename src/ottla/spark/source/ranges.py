@@ -21,6 +21,7 @@ from concurrent.futures import Future
 from typing import Any, Final, Protocol
 
 from ottla.arrow.decoding import Decoder
+from ottla.arrow.errors import UnrepresentableTime
 from ottla.arrow.survey import ReadBounds
 from ottla.client.errors import KafkaError
 from ottla.client.wire.backoff import Backoff
@@ -152,6 +153,8 @@ class RangeReader:
         while not ended and pos < fetched.end:
             try:
                 found = decoder.step(fetched.buf, pos, fetched.end, aborted)
+            except UnrepresentableTime as error:
+                raise ReadFailed(f"{self._tp}: {error}") from error
             except RecordError as error:
                 if fetched.file is not None and self._files is not None:
                     self._files.leave(f"{fetched.file} is damaged at offset {reached} or soon behind it: {error}")

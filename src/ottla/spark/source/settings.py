@@ -92,6 +92,8 @@ _KNOWN: Final = (
 #: Spark's own default for it is `spark.network.timeout`, which is this.
 _POLL_TIMEOUT_MS: Final = 120_000
 _MAX_DELAY_MS: Final = 15 * 60_000
+#: As Spark writes them.
+_MINUTES: Final = re.compile(r"(?<=\d)min(?![a-z])")
 #: Tasks of one job: more than any cluster starts at once, and few enough to plan in a second.
 SPLITS_MAX: Final = 1_000_000
 
@@ -335,7 +337,7 @@ def _delay_ms(options: Mapping[str, str]) -> int:
         return _MAX_DELAY_MS
     word = text.strip().lower()
     try:
-        return int(word) if word.isdecimal() else duration_ms(word.replace("min", "m"))
+        return int(word) if word.isdecimal() else duration_ms(_MINUTES.sub("m", word))
     except ValueError as error:
         raise OptionError(f"{MAX_DELAY}: {error}") from None
 
