@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType, VariantType
 
 from ottla.pipeline.errors import BadState
 from ottla.pipeline.tables.log import STATE_EVERY, Commit, TableFile, TableLog
@@ -125,3 +125,17 @@ def test_a_flow_begins_with_a_table_whose_first_versions_all_others_have_read(
     behind = TableStreamReader(log.folder, StructType([StructField("id", LongType())]))
     following = behind.latestOffset(end, EVERYTHING)
     assert ids(behind, behind.partitions(end, following)) == list(range(count, count + SMALL_FILES_MAX))
+
+
+def test_a_variant_that_spark_has_taken_apart_is_not_read_in_part(tmp_path: Path) -> None:
+    """Of `{"a": 1, "b": 2}` the value has `b` alone where `a` has a column of its own."""
+    parts = [pyarrow.array([one]) for one in (b"m", b"{b}", 1)]
+    whole = pyarrow.StructArray.from_arrays(parts, ["metadata", "value", "typed_value"])
+    nested = pyarrow.StructArray.from_arrays([whole], ["it"])
+    path = str(tmp_path / "part.parquet")
+    parquet.write_table(pyarrow.table({"plain": whole, "nested": nested}), path)
+    variant = StructField("it", VariantType())
+    for name, kind in (("plain", VariantType()), ("nested", StructType([variant]))):
+        found = TableStreamReader(str(tmp_path), StructType([StructField(name, kind)]))
+        with pytest.raises(BadState, match=f"the column {name} has variants that are taken apart"):
+            list(found.read(TableFiles((path,))))

@@ -34,6 +34,8 @@ BATCH_BYTES_MAX: Final = 256 * 1024 * 1024
 _TASK_BYTES: Final = 16 * 1024 * 1024
 _TASK_FILES_MAX: Final = 100
 _ROWS_A_BATCH: Final = 16_384
+#: Where a file has what Spark has taken out of a variant.
+_TAKEN_OUT: Final = "typed_value"
 
 
 class TableSource(DataSource):  # type: ignore[misc]  # pyspark's annotations are not read
@@ -156,6 +158,8 @@ def _batches(path: str, schema: Any) -> Iterator[Any]:
     wanted = to_arrow_schema(schema, timezone="UTC")
     file = parquet.ParquetFile(path)
     there = [name for name in wanted.names if name in file.schema_arrow.names]
+    for name in there:
+        _check_whole(path, name, file.schema_arrow.field(name).type, wanted.field(name).type)
     for batch in file.iter_batches(batch_size=_ROWS_A_BATCH, columns=there):
         columns = []
         for field in wanted:
@@ -164,3 +168,20 @@ def _batches(path: str, schema: Any) -> Iterator[Any]:
             else:
                 columns.append(pyarrow.nulls(batch.num_rows, field.type))
         yield pyarrow.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def _check_whole(path: str, name: str, there: Any, wanted: Any) -> None:
+    """Raises BadState for a variant of which the cast would leave out a part."""
+    from pyarrow import types
+
+    if not types.is_struct(there) or not types.is_struct(wanted):
+        return
+    names = {field.name for field in wanted}
+    for field in there:
+        if field.name in names:
+            _check_whole(path, name, field.type, wanted.field(field.name).type)
+        elif field.name == _TAKEN_OUT:
+            raise BadState(
+                f"{path}: the column {name} has variants that are taken apart, which only Spark's own reader brings "
+                "together: delete the folders of the flow that wrote it in tables/ and checkpoints/, and run it anew"
+            )
