@@ -165,3 +165,15 @@ def test_rows_stay_whose_rows_below_are_gone(pipeline: Pipeline) -> None:
     (line,) = said
     assert line.startswith("clicks: rows before ")
     assert line.endswith(" stay as they are: the table raw has lost rows that they may be made of")
+
+
+def test_all_times_that_spark_has(spark: Any, kept_settings: None) -> None:
+    """Python's last year is 9999."""
+    frame = spark.sql(
+        "SELECT explode(array(timestamp'-0300-01-01', timestamp'1969-12-31', timestamp'+12000-01-01')) AS at"
+    )
+
+    def held(first: int, end: int) -> int:
+        return int(frame.where(Range(first, end).holds(frame["at"])).count())
+
+    assert (held(-(10**18), 10**18), held(0, 253_402_300_800_000), held(-1, 10**15), held(-(10**15), 0)) == (3, 0, 1, 2)

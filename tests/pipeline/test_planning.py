@@ -26,6 +26,7 @@ RAW = """
 def raw():
     return read_topic("TOPIC")
 """
+TWO = "@table\ndef two(): return read_stream('one')\n"
 MISTAKES = {
     "\n@table\ndef one(): return read_stream('rew')\n": r"table one \(line \d+\) reads 'rew', which is not there: "
     "did you mean raw",
@@ -50,6 +51,44 @@ MISTAKES = {
     "\n@table(dead_letters=True)\ndef one(): return read_stream('raw')\n": "its frame no column _record: keep it",
     "\n@table\ndef one(): return decode_json(read_stream('raw'), 'id WHAT')\n": "is no schema like",
     "\n@table\ndef one(): return decode_json(read_stream('raw').drop('key'), 'id INT')\n": "has no column key",
+    **{
+        f"\n@table\ndef one(): return read_stream('raw').selectExpr({it!r})\n": rf"\(line \d+\): the column it{said}"
+        for it, said in {
+            "make_interval(1, 2) AS it": " is interval, and Parquet has no intervals of both months and seconds",
+            "array(make_interval(1, 2)) AS it": " is interval, ",
+            "time'12:00:00' AS it": r" is time\(6\), which Spark has with --conf spark.sql.timeType.enabled=true alone",
+            "struct(struct() AS a) AS it": r".a is struct<>, and Parquet has no structs without a field",
+            "array() AS it": " is array<void>, which says no type of what is in it: cast it",
+            "struct(map() AS a) AS it": r".a is map<void,void>, which says no type",
+        }.items()
+    },
+    **{
+        f"\n@table\ndef one(): return read_stream('raw').selectExpr({it!r})\n{TWO}": (
+            rf"table two \(line \d+\) reads 'one' as a stream, and its column it{said}, which no stream"
+        )
+        for it, said in {
+            "interval '1-2' year to month AS it": " is interval year to month",
+            "struct(array(interval '1' month) AS a) AS it": ".a is interval month",
+            "st_geomfromwkb(value) AS it": r" is geometry\(0\)",
+        }.items()
+    },
+    **{
+        f"\n@table(keys=['it'])\ndef one(): return read_stream('raw').selectExpr({it!r})\n": (
+            rf"table one \(line \d+\) has the key 'it', which is {said}"
+        )
+        for it, said in {
+            "map('a', 1) AS it": "map<string,int>, which Spark cannot compare: take a part of it, or a text",
+            "struct(parse_json('1') AS v) AS it": "struct<v:variant>, which Spark cannot compare",
+            "collate('a', 'UTF8_LCASE') AS it": "string collate UTF8_LCASE, and keys are compared byte by byte",
+            "array(collate('a', 'UNICODE_CI')) AS it": "string collate UNICODE_CI, and keys",
+        }.items()
+    },
+    "\napply_changes(target='now', source='raw', keys=['key'], sequence_by=\"map('a', 1)\")\n": (
+        "apply_changes of now: sequence_by .* is map<string,int>, which Spark cannot compare"
+    ),
+    "\napply_changes(target='now', source='raw', keys=['key'], sequence_by='offset', apply_as_deletes=\"'op'\")\n": (
+        "apply_changes of now: apply_as_deletes .* is string, not true or false: write a comparison"
+    ),
     "\n@sink(topic='out')\ndef one(): return read('raw')\n": "a sink needs read_stream or read_topic",
 }
 
@@ -201,3 +240,11 @@ def test_a_backfill_needs_a_column_of_time(pipeline: Pipeline) -> None:
     pipeline.define(RAW + "\n@table\ndef one(): return read_stream('raw').select('offset')\n")
     with pytest.raises(BadDefinition, match=r'say it by @table\(time="column"\)'):
         backfill(pipeline.run(), Range(0, 1))
+
+
+def test_a_column_that_comes_back_in_other_letters(pipeline: Pipeline) -> None:
+    log = TableLog(pipeline.places.table("raw"))
+    schema = {"type": "struct", "fields": [{"name": "OFFSET", "type": "long", "nullable": True, "metadata": {}}]}
+    log.commit(Commit(kind="append", written_ms=1, query="q", batch=0, schema=schema, keys=()))
+    pipeline.define(RAW)
+    assert re.search(r"the column offset is OFFSET in .*/raw, and to Spark the two names are one", complaint(pipeline))

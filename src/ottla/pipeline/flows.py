@@ -70,22 +70,23 @@ class RunningFlow:
             self._take_ledger()
         self._started = (frame, trigger)
         self._starts_left -= 1
-        mode = "update" if self.flow.keys else "append"
+        if self._writer is not None:
+            self._writer.fault = None
+        try:
+            self.query = self._writing(frame, trigger).start()
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def _writing(self, frame: Any, trigger: Mapping[str, Any]) -> Any:
         writing = (
             frame.writeStream.queryName(f"{self._pipeline}.{self.name}")
             .option("checkpointLocation", self._places.checkpoint(self.name))
-            .outputMode(mode)
+            .outputMode("update" if self.flow.keys else "append")
             .trigger(**trigger)
         )
         if self._writer is not None:
-            self._writer.fault = None
-            writing = writing.foreachBatch(self._writer)
-        else:
-            writing = writing.format("ottla").options(**self._sink_options()).option("topic", self.flow.topic)
-        try:
-            self.query = writing.start()
-        except Exception as error:
-            raise self._failed(error) from error
+            return writing.foreachBatch(self._writer)
+        return writing.format("ottla").options(**self._sink_options()).option("topic", self.flow.topic)
 
     def end(self, looked: Callable[[], None]) -> None:
         """Waits for a query that ends by itself; `looked` is called now and then. Raises FlowFailed."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.pipeline.changes import MARK, first_of_each, merged
+from ottla.pipeline.columns import quoted
 from ottla.pipeline.dead_letters import send
 from ottla.pipeline.definitions import BUCKETS, Flow
 from ottla.pipeline.errors import BadState, ExpectationFailed
@@ -262,6 +263,7 @@ def refuse_failed(flow: Flow, rules: tuple[Rule, ...], checked: CheckedFrame) ->
 
 
 def _sample(frame: Any, rule: Rule) -> str:
+    from pyspark.errors import PySparkNotImplementedError
     from pyspark.sql import functions as F  # noqa: N812
 
     bad = frame.where(F.array_contains(FAILED, rule.name))
@@ -271,8 +273,9 @@ def _sample(frame: Any, rule: Rule) -> str:
     shown = bad.drop(FAILED, ERROR)
     try:
         row = shown.first()
-    except (ValueError, OverflowError):  # it has a time that Python has not
-        row = shown.select(*(F.col(f"`{name}`").cast("string").alias(name) for name in shown.columns)).first()
+    # It has a time, or a type, that Python has not.
+    except (ValueError, OverflowError, PySparkNotImplementedError):
+        row = shown.select(*(F.col(quoted(name)).cast("string").alias(name) for name in shown.columns)).first()
     return str(row.asDict())[:300]
 
 
@@ -285,7 +288,7 @@ def stored(frame: Any, rules: tuple[Rule, ...], schema: Any) -> Any:
     there = set(frame.columns)
     return frame.select(
         *(
-            F.col(f"`{one.name}`") if one.name in there else F.lit(None).cast(one.dataType).alias(one.name)
+            F.col(quoted(one.name)) if one.name in there else F.lit(None).cast(one.dataType).alias(one.name)
             for one in schema.fields
         )
     )
@@ -299,7 +302,7 @@ def last_of_each_key(frame: Any, flow: Flow) -> Any:
     if flow.changes is not None:
         return frame
     numbered = frame.withColumn(MARK, F.monotonically_increasing_id())
-    last = Window.partitionBy(*(F.col(f"`{key}`") for key in flow.keys)).orderBy(F.col(MARK).desc())
+    last = Window.partitionBy(*(F.col(quoted(key)) for key in flow.keys)).orderBy(F.col(MARK).desc())
     return first_of_each(numbered, last).drop(MARK)
 
 
@@ -307,4 +310,4 @@ def with_bucket(frame: Any, flow: Flow) -> Any:
     """Spark's `hash` of the keys stays what it is over versions: bucketed tables of its own rest on it."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    return frame.withColumn(BUCKET, F.pmod(F.hash(*(F.col(f"`{key}`") for key in flow.keys)), F.lit(BUCKETS)))
+    return frame.withColumn(BUCKET, F.pmod(F.hash(*(F.col(quoted(key)) for key in flow.keys)), F.lit(BUCKETS)))
