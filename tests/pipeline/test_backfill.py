@@ -177,3 +177,16 @@ def test_all_times_that_spark_has(spark: Any, kept_settings: None) -> None:
         return int(frame.where(Range(first, end).holds(frame["at"])).count())
 
     assert (held(-(10**18), 10**18), held(0, 253_402_300_800_000), held(-1, 10**15), held(-(10**15), 0)) == (3, 0, 1, 2)
+
+
+def test_rows_of_a_table_with_keys_are_counted_as_they_are_there(pipeline: Pipeline) -> None:
+    pipeline.define(
+        """
+        @table(keys=["id"])
+        def clicks():
+            return decode_json(read_topic("TOPIC"), "id INT")
+        """
+    )
+    pipeline.send(*({"id": number % 2} for number in range(6)))
+    assert backfill(pipeline.run(), EVER) == {"clicks": 2}
+    assert pipeline.rows("clicks", "id") == [(0,), (1,)]

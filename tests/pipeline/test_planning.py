@@ -118,7 +118,7 @@ def test_a_topic_that_is_not_there(pipeline: Pipeline) -> None:
 
 def test_an_aggregate_without_keys_or_a_watermark(pipeline: Pipeline) -> None:
     pipeline.define(RAW + "\n@table\ndef one(): return read_stream('raw').groupBy('partition').count()\n")
-    with pytest.raises(BadDefinition, match=r"table one .*Give the table keys .*, or the frame a watermark"):
+    with pytest.raises(BadDefinition, match=r"table one .*Give the table keys .*, or give the frame a watermark"):
         pipeline.catch_up()
 
 
@@ -248,3 +248,43 @@ def test_a_column_that_comes_back_in_other_letters(pipeline: Pipeline) -> None:
     log.commit(Commit(kind="append", written_ms=1, query="q", batch=0, schema=schema, keys=()))
     pipeline.define(RAW)
     assert re.search(r"the column offset is OFFSET in .*/raw, and to Spark the two names are one", complaint(pipeline))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        (
+            "read_topic('TOPIC')",
+            "read_stream('raw')",
+            "checkpoint has TOPIC in place of a version of .*/raw: these are",
+        ),
+        (
+            "read_stream('raw')",
+            "read_topic('TOPIC')",
+            "another source's offsets.* Its function was another one before:",
+        ),
+        (
+            "read_stream('raw')",
+            "read_stream('raw').union(read_stream('raw'))",
+            "sources in the .* Its function was another",
+        ),
+        (
+            "read_stream('raw')",
+            "read_stream('raw').dropDuplicates(['key'])",
+            "Its function was another one before: give",
+        ),
+    ],
+)
+def test_a_function_that_reads_something_else_than_before(pipeline: Pipeline, before: str, now: str, said: str) -> None:
+    pipeline.send({})
+    pipeline.define(f"{RAW}\n@table\ndef one(): return {before}\n")
+    pipeline.catch_up()
+    pipeline.send({})
+    pipeline.define(f"{RAW}\n@table\ndef one(): return {now}\n")
+    said = (
+        rf"table one .*{said.replace('TOPIC', pipeline.topic)}.*delete the flow's folders in checkpoints/ and tables/"
+    )
+    with pytest.raises(PipelineError, match=said) as caught:
+        pipeline.catch_up()
+    assert str(caught.value).count("run it anew") == 1

@@ -195,6 +195,8 @@ def _replaced(plan: BackfillPlan, log: TableLog, planned: PlannedFlow, good: Any
     if flow.changes is None and not flow.keys:
         old = _with_rows_inside(plan.spark, log, planned, span)
     kept = frame_of(plan.spark, log, old, planned.schema)
+    if flow.keys:
+        good = last_of_each_key(good, flow)
     new = good.count()
     if flow.changes is not None:
         result = merged(kept, good, flow)
@@ -203,7 +205,7 @@ def _replaced(plan: BackfillPlan, log: TableLog, planned: PlannedFlow, good: Any
         rest = kept.where(~inside)
         if _has_positions(planned):
             rest = rest.unionByName(_lost(plan, kept.where(inside), good))
-        result = rest.unionByName(last_of_each_key(good, flow) if flow.keys else good)
+        result = rest.unionByName(good)
     if flow.keys:
         result = with_bucket(result, flow)
     added = write_files(result, log, bucketed=bool(flow.keys))

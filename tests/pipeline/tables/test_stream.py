@@ -53,10 +53,19 @@ def test_a_table_that_was_made_anew_and_has_more_versions_is_another(log: TableL
     assert version_of(end) == 2
     shutil.rmtree(log.folder)
     append(TableLog(log.folder), 40, query="another")
-    with pytest.raises(BadState, match="a flow has read 2: it was made anew"):
+    with pytest.raises(
+        BadState, match="written by another query than what a flow has read up to version 2: it was made anew, or"
+    ):
         found.latestOffset(end, EVERYTHING)
     of_before = {"version": 2}  # an offset that does not say the query
     assert version_of(found.latestOffset(of_before, EVERYTHING)) == 39
+
+
+def test_offsets_of_a_topic(log: TableLog) -> None:
+    """The flow's function read a topic before."""
+    append(log, 1)
+    with pytest.raises(BadState, match=r"the flow's checkpoint has orders in place of a version of .*another source's"):
+        reader(log, available_now=False).latestOffset({"orders": {"0": 3}}, EVERYTHING)
 
 
 def test_available_now_ends_where_it_was_when_it_began(log: TableLog) -> None:

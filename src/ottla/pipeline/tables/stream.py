@@ -19,7 +19,7 @@ from typing import Any, Final
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming import datasource as limits_of_spark
 
-from ottla.pipeline.errors import BadState
+from ottla.pipeline.errors import ANEW, BadState
 from ottla.pipeline.tables.log import TableFile, TableLog, TableState
 
 FORMAT: Final = "ottla_table"
@@ -78,11 +78,21 @@ class TableStreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerA
         log = TableLog(self._folder)
         state = log.state()
         newest = state.version
-        found, total = start[_VERSION], 0
-        if found > newest or (_QUERY in start and start[_QUERY] not in state.batches):
+        if _VERSION not in start:
+            names = ", ".join(name for name in start if not name.startswith("#"))
             raise BadState(
-                f"{self._folder} ends with version {newest}, and a flow has read {found}: it was made anew; "
-                "delete the flow's folders in checkpoints/ and tables/, and run it anew"
+                f"the flow's checkpoint has {names or 'nothing'} in place of a version of {self._folder}: "
+                f"these are another source's offsets; {ANEW}"
+            )
+        found, total = start[_VERSION], 0
+        if found > newest:
+            raise BadState(
+                f"{self._folder} ends with version {newest}, and a flow has read {found}: it was made anew; {ANEW}"
+            )
+        if _QUERY in start and start[_QUERY] not in state.batches:
+            raise BadState(
+                f"{self._folder} was written by another query than what a flow has read up to version {found}: it was "
+                f"made anew, or the flow read another table before; {ANEW}"
             )
         until = newest if self._target is None else min(newest, self._target)
         if found < 0 and not _has_all(log, until):
