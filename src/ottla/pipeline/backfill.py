@@ -127,7 +127,7 @@ class BackfillPlan(Plan):
 
 
 def backfill(run: PipelineRun, span: Range, say: Callable[[str], None] = lambda line: None) -> dict[str, int]:
-    """How many rows each table has in the range then, by its name; of tables with changes, all. Sinks get nothing.
+    """How many rows of the range were computed for each table, by its name; of changes, all. Sinks get nothing.
 
     `say` is called with what is to be known of rows that stay as they are.
     """
@@ -179,14 +179,14 @@ def _filled(plan: BackfillPlan, planned: PlannedFlow, span: Range, losses: Losse
     frame = plan.again(planned)
     if flow.changes is None:
         frame = frame.where(span.holds(time_of(flow, planned.schema)))
-    frame = frame.persist()
+    rules = tuple(rule for rule in planned.rules if rule.late_ms is None)
+    checked = check(frame if rules else frame.persist(), rules, {})
     try:
-        checked = check(frame, tuple(rule for rule in planned.rules if rule.late_ms is None), {})
         refuse_failed(flow, planned.rules, checked)
         good = stored(checked.frame, planned.rules, planned.schema)
         return _replaced(plan, log, planned, good, span)
     finally:
-        frame.unpersist()
+        checked.frame.unpersist()
 
 
 def _replaced(plan: BackfillPlan, log: TableLog, planned: PlannedFlow, good: Any, span: Range) -> int:
