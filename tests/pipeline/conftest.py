@@ -34,6 +34,7 @@ _SETTINGS = (
     "spark.sql.streaming.stateStore.providerClass",
     "spark.sql.streaming.numRecentProgressUpdates",
     "spark.sql.parquet.outputTimestampType",
+    "spark.sql.variant.writeShredding.enabled",
 )
 
 

@@ -165,3 +165,28 @@ def test_rows_stay_whose_rows_below_are_gone(pipeline: Pipeline) -> None:
     (line,) = said
     assert line.startswith("clicks: rows before ")
     assert line.endswith(" stay as they are: the table raw has lost rows that they may be made of")
+
+
+def test_all_times_that_spark_has(spark: Any, kept_settings: None) -> None:
+    """Python's last year is 9999."""
+    frame = spark.sql(
+        "SELECT explode(array(timestamp'-0300-01-01', timestamp'1969-12-31', timestamp'+12000-01-01')) AS at"
+    )
+
+    def held(first: int, end: int) -> int:
+        return int(frame.where(Range(first, end).holds(frame["at"])).count())
+
+    assert (held(-(10**18), 10**18), held(0, 253_402_300_800_000), held(-1, 10**15), held(-(10**15), 0)) == (3, 0, 1, 2)
+
+
+def test_rows_of_a_table_with_keys_are_counted_as_they_are_there(pipeline: Pipeline) -> None:
+    pipeline.define(
+        """
+        @table(keys=["id"])
+        def clicks():
+            return decode_json(read_topic("TOPIC"), "id INT")
+        """
+    )
+    pipeline.send(*({"id": number % 2} for number in range(6)))
+    assert backfill(pipeline.run(), EVER) == {"clicks": 2}
+    assert pipeline.rows("clicks", "id") == [(0,), (1,)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from tests.pipeline.conftest import Pipeline
 
+from ottla.pipeline import writing
 from ottla.pipeline.errors import ExpectationFailed
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark"), pytest.mark.timeout(1200)]
@@ -54,6 +56,31 @@ def test_each_rule_counts_and_each_column_of_time_has_its_youngest(pipeline: Pip
     with pytest.raises(ExpectationFailed, match=r"1 of 2 rows break 'a short name' .*nothing of this micro-batch was"):
         pipeline.catch_up()
     assert sorted(pipeline.rows("clicks", "id")) == [(1,), (3,), (200,)]
+
+
+def test_a_rule_that_asks_what_time_it_is(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that was counted as good is written, however long that takes."""
+    limit = time.time() + 15
+    pipeline.define(
+        f"""
+        @table
+        @expect_or_drop("young", "unix_millis(current_timestamp()) < {limit * 1000:.0f}")
+        def clicks():
+            return decode_json(read_topic("TOPIC"), "id INT")
+        """
+    )
+
+    def checked_slowly(*arguments: Any) -> writing.CheckedFrame:
+        checked = check(*arguments)
+        while time.time() <= limit:
+            time.sleep(0.1)
+        return checked
+
+    check = writing.check
+    monkeypatch.setattr(writing, "check", checked_slowly)
+    pipeline.send({"id": 1}, {"id": 2})
+    (flow,) = pipeline.catch_up().flows
+    assert flow.status.rows_in - flow.status.dropped == flow.status.rows_out == len(pipeline.rows("clicks", "id"))
 
 
 def test_rows_that_spark_drops_behind_a_watermark_are_counted(pipeline: Pipeline) -> None:

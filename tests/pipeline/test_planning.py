@@ -26,6 +26,7 @@ RAW = """
 def raw():
     return read_topic("TOPIC")
 """
+TWO = "@table\ndef two(): return read_stream('one')\n"
 MISTAKES = {
     "\n@table\ndef one(): return read_stream('rew')\n": r"table one \(line \d+\) reads 'rew', which is not there: "
     "did you mean raw",
@@ -50,6 +51,44 @@ MISTAKES = {
     "\n@table(dead_letters=True)\ndef one(): return read_stream('raw')\n": "its frame no column _record: keep it",
     "\n@table\ndef one(): return decode_json(read_stream('raw'), 'id WHAT')\n": "is no schema like",
     "\n@table\ndef one(): return decode_json(read_stream('raw').drop('key'), 'id INT')\n": "has no column key",
+    **{
+        f"\n@table\ndef one(): return read_stream('raw').selectExpr({it!r})\n": rf"\(line \d+\): the column it{said}"
+        for it, said in {
+            "make_interval(1, 2) AS it": " is interval, and Parquet has no intervals of both months and seconds",
+            "array(make_interval(1, 2)) AS it": " is interval, ",
+            "time'12:00:00' AS it": r" is time\(6\), which Spark has with --conf spark.sql.timeType.enabled=true alone",
+            "struct(struct() AS a) AS it": r".a is struct<>, and Parquet has no structs without a field",
+            "array() AS it": " is array<void>, which says no type of what is in it: cast it",
+            "struct(map() AS a) AS it": r".a is map<void,void>, which says no type",
+        }.items()
+    },
+    **{
+        f"\n@table\ndef one(): return read_stream('raw').selectExpr({it!r})\n{TWO}": (
+            rf"table two \(line \d+\) reads 'one' as a stream, and its column it{said}, which no stream"
+        )
+        for it, said in {
+            "interval '1-2' year to month AS it": " is interval year to month",
+            "struct(array(interval '1' month) AS a) AS it": ".a is interval month",
+            "st_geomfromwkb(value) AS it": r" is geometry\(0\)",
+        }.items()
+    },
+    **{
+        f"\n@table(keys=['it'])\ndef one(): return read_stream('raw').selectExpr({it!r})\n": (
+            rf"table one \(line \d+\) has the key 'it', which is {said}"
+        )
+        for it, said in {
+            "map('a', 1) AS it": "map<string,int>, which Spark cannot compare: take a part of it, or a text",
+            "struct(parse_json('1') AS v) AS it": "struct<v:variant>, which Spark cannot compare",
+            "collate('a', 'UTF8_LCASE') AS it": "string collate UTF8_LCASE, and keys are compared byte by byte",
+            "array(collate('a', 'UNICODE_CI')) AS it": "string collate UNICODE_CI, and keys",
+        }.items()
+    },
+    "\napply_changes(target='now', source='raw', keys=['key'], sequence_by=\"map('a', 1)\")\n": (
+        "apply_changes of now: sequence_by .* is map<string,int>, which Spark cannot compare"
+    ),
+    "\napply_changes(target='now', source='raw', keys=['key'], sequence_by='offset', apply_as_deletes=\"'op'\")\n": (
+        "apply_changes of now: apply_as_deletes .* is string, not true or false: write a comparison"
+    ),
     "\n@sink(topic='out')\ndef one(): return read('raw')\n": "a sink needs read_stream or read_topic",
 }
 
@@ -79,7 +118,7 @@ def test_a_topic_that_is_not_there(pipeline: Pipeline) -> None:
 
 def test_an_aggregate_without_keys_or_a_watermark(pipeline: Pipeline) -> None:
     pipeline.define(RAW + "\n@table\ndef one(): return read_stream('raw').groupBy('partition').count()\n")
-    with pytest.raises(BadDefinition, match=r"table one .*Give the table keys .*, or the frame a watermark"):
+    with pytest.raises(BadDefinition, match=r"table one .*Give the table keys .*, or give the frame a watermark"):
         pipeline.catch_up()
 
 
@@ -201,3 +240,51 @@ def test_a_backfill_needs_a_column_of_time(pipeline: Pipeline) -> None:
     pipeline.define(RAW + "\n@table\ndef one(): return read_stream('raw').select('offset')\n")
     with pytest.raises(BadDefinition, match=r'say it by @table\(time="column"\)'):
         backfill(pipeline.run(), Range(0, 1))
+
+
+def test_a_column_that_comes_back_in_other_letters(pipeline: Pipeline) -> None:
+    log = TableLog(pipeline.places.table("raw"))
+    schema = {"type": "struct", "fields": [{"name": "OFFSET", "type": "long", "nullable": True, "metadata": {}}]}
+    log.commit(Commit(kind="append", written_ms=1, query="q", batch=0, schema=schema, keys=()))
+    pipeline.define(RAW)
+    assert re.search(r"the column offset is OFFSET in .*/raw, and to Spark the two names are one", complaint(pipeline))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        (
+            "read_topic('TOPIC')",
+            "read_stream('raw')",
+            "checkpoint has TOPIC in place of a version of .*/raw: these are",
+        ),
+        (
+            "read_stream('raw')",
+            "read_topic('TOPIC')",
+            "another source's offsets.* Its function was another one before:",
+        ),
+        (
+            "read_stream('raw')",
+            "read_stream('raw').union(read_stream('raw'))",
+            "sources in the .* Its function was another",
+        ),
+        (
+            "read_stream('raw')",
+            "read_stream('raw').dropDuplicates(['key'])",
+            "Its function was another one before: give",
+        ),
+    ],
+)
+def test_a_function_that_reads_something_else_than_before(pipeline: Pipeline, before: str, now: str, said: str) -> None:
+    pipeline.send({})
+    pipeline.define(f"{RAW}\n@table\ndef one(): return {before}\n")
+    pipeline.catch_up()
+    pipeline.send({})
+    pipeline.define(f"{RAW}\n@table\ndef one(): return {now}\n")
+    said = (
+        rf"table one .*{said.replace('TOPIC', pipeline.topic)}.*delete the flow's folders in checkpoints/ and tables/"
+    )
+    with pytest.raises(PipelineError, match=said) as caught:
+        pipeline.catch_up()
+    assert str(caught.value).count("run it anew") == 1

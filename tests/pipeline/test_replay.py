@@ -64,6 +64,19 @@ def letters(broker: InProcessBroker, tmp_path: Path) -> Letters:
     return Letters(broker, tmp_path)
 
 
+def test_a_record_that_was_read_from_dead_letters(letters: Letters) -> None:
+    """Its own headers are of the same names: they stand first, and are its own."""
+    of_then: list[Any] = [("ottla.dlq.rule", b"old"), ("ottla.dlq.pipeline", b"another"), ("ottla.dlq.offset", b"7")]
+    of_now: list[Any] = [("ottla.dlq.rule", b"new"), ("ottla.dlq.pipeline", b"shop")]
+    with Producer(letters.settings) as producer:
+        for offset in range(2):
+            headers = [*of_then, *of_now, ("ottla.dlq.offset", b"%d" % offset)]
+            producer.send(f"{letters.topic}-dlq", b"value", headers=headers)
+    found = replay(letters.topic, letters.settings, letters.places, pipeline="shop")
+    assert (found.sent, found.rules) == (2, {"new": 2})
+    assert [list(one.headers[:-1]) for one in letters.sent()] == [of_then, of_then]
+
+
 def test_each_once_and_untouched(letters: Letters) -> None:
     letters.add(3, 4, 3)  # the first was written twice, by a micro-batch that was repeated
     found = replay(letters.topic, letters.settings, letters.places, pipeline="shop")

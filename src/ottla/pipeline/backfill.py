@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple
 
 import ottla.spark
 from ottla.pipeline.changes import merged
+from ottla.pipeline.columns import quoted
 from ottla.pipeline.definitions import Flow, Kind
 from ottla.pipeline.errors import BadDefinition
 from ottla.pipeline.losses import Losses
@@ -35,6 +36,10 @@ from ottla.pipeline.writing import check, last_of_each_key, refuse_failed, store
 
 #: Where nothing is said: the first of these that a table has.
 _TIMES: Final = ("timestamp", "window")
+#: Python's last year is 9999.
+_PYTHON_MS_MAX: Final = 62_000_000_000_000
+#: Spark counts microseconds in 64 bits.
+_TIME_MS_MAX: Final = (2**63 - 1) // 1000
 _POSITION: Final = ("topic", "partition", "offset")
 
 
@@ -47,8 +52,9 @@ class Range(NamedTuple):
     def holds(self, column: Any) -> Any:
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls them
 
-        first, end = (datetime.fromtimestamp(one / 1000, UTC) for one in self)
-        return F.coalesce((column >= F.lit(first)) & (column < F.lit(end)), F.lit(False))
+        # As numbers: Spark has times that Python has not, and whoever means all of them names one.
+        first, end = (F.timestamp_millis(F.lit(min(max(one, -_TIME_MS_MAX), _TIME_MS_MAX))) for one in self)
+        return F.coalesce((column >= first) & (column < end), F.lit(False))
 
 
 class TopicRead(NamedTuple):
@@ -121,7 +127,7 @@ class BackfillPlan(Plan):
 
 
 def backfill(run: PipelineRun, span: Range, say: Callable[[str], None] = lambda line: None) -> dict[str, int]:
-    """How many rows each table has in the range then, by its name; of tables with changes, all. Sinks get nothing.
+    """How many rows of the range were computed for each table, by its name; of changes, all. Sinks get nothing.
 
     `say` is called with what is to be known of rows that stay as they are.
     """
@@ -150,10 +156,10 @@ def time_of(flow: Flow, schema: Any) -> Any:
         raise BadDefinition(f"{flow.text} has time={names[0]!r}, and no such column: {', '.join(schema.fieldNames())}")
     kind = schema[names[0]].dataType
     if isinstance(kind, StructType) and "start" in kind.fieldNames():
-        return F.col(f"`{names[0]}`.start")
+        return F.col(f"{quoted(names[0])}.start")
     if not isinstance(kind, TimestampType):
         raise BadDefinition(f"{flow.text}: the column {names[0]} is {kind.simpleString()}, and must be a timestamp")
-    return F.col(f"`{names[0]}`")
+    return F.col(quoted(names[0]))
 
 
 def _filled(plan: BackfillPlan, planned: PlannedFlow, span: Range, losses: Losses, say: Callable[[str], None]) -> int:
@@ -173,14 +179,14 @@ def _filled(plan: BackfillPlan, planned: PlannedFlow, span: Range, losses: Losse
     frame = plan.again(planned)
     if flow.changes is None:
         frame = frame.where(span.holds(time_of(flow, planned.schema)))
-    frame = frame.persist()
+    rules = tuple(rule for rule in planned.rules if rule.late_ms is None)
+    checked = check(frame if rules else frame.persist(), rules, {})
     try:
-        checked = check(frame, tuple(rule for rule in planned.rules if rule.late_ms is None), {})
         refuse_failed(flow, planned.rules, checked)
         good = stored(checked.frame, planned.rules, planned.schema)
         return _replaced(plan, log, planned, good, span)
     finally:
-        frame.unpersist()
+        checked.frame.unpersist()
 
 
 def _replaced(plan: BackfillPlan, log: TableLog, planned: PlannedFlow, good: Any, span: Range) -> int:
@@ -189,6 +195,8 @@ def _replaced(plan: BackfillPlan, log: TableLog, planned: PlannedFlow, good: Any
     if flow.changes is None and not flow.keys:
         old = _with_rows_inside(plan.spark, log, planned, span)
     kept = frame_of(plan.spark, log, old, planned.schema)
+    if flow.keys:
+        good = last_of_each_key(good, flow)
     new = good.count()
     if flow.changes is not None:
         result = merged(kept, good, flow)
@@ -197,7 +205,7 @@ def _replaced(plan: BackfillPlan, log: TableLog, planned: PlannedFlow, good: Any
         rest = kept.where(~inside)
         if _has_positions(planned):
             rest = rest.unionByName(_lost(plan, kept.where(inside), good))
-        result = rest.unionByName(last_of_each_key(good, flow) if flow.keys else good)
+        result = rest.unionByName(good)
     if flow.keys:
         result = with_bucket(result, flow)
     added = write_files(result, log, bucketed=bool(flow.keys))
@@ -239,4 +247,6 @@ def _lost(plan: BackfillPlan, inside: Any, good: Any) -> Any:
 
 
 def _text(ms: int) -> str:
+    if not -_PYTHON_MS_MAX < ms < _PYTHON_MS_MAX:  # a record may say any time
+        return f"{ms} ms since 1970"
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ottla.pipeline.columns import check_ordered, quoted
 from ottla.pipeline.definitions import Flow, Kind, enter
 from ottla.pipeline.errors import BadDefinition
 from ottla.pipeline.reading import ERROR, RECORD, read_stream
@@ -117,15 +118,23 @@ def _names(where: str, argument: str, given: Sequence[str] | None) -> tuple[str,
 def changed(frame: Any, changes: Changes, where: str) -> Any:
     """The source's rows as the table stores them, before they are joined with what it has."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls them
+    from pyspark.sql.types import BooleanType
 
     # What cannot be decoded is no change: it is dropped as from every table, and its record goes to the dead letters.
     of_record = [F.col(name) for name in (RECORD, ERROR) if name in frame.columns]
     names = [name for name in frame.columns if name not in {RECORD, ERROR}]
     _check_there(where, names, column_list=changes.columns, except_column_list=changes.except_columns)
     names = [name for name in changes.columns or names if name not in changes.except_columns]
-    kept = [F.col(f"`{name}`") for name in names]
-    deleted = F.coalesce(F.expr(changes.deletes), F.lit(False)) if changes.deletes else F.lit(False)
-    sequence = F.expr(changes.sequence_by)
+    kept = [F.col(quoted(name)) for name in names]
+    sequence, deletes = F.expr(changes.sequence_by), F.expr(changes.deletes or "false")
+    kinds = frame.select(sequence.alias("sequence"), deletes.alias("deletes")).schema
+    check_ordered(f"{where}: sequence_by {changes.sequence_by!r}", kinds["sequence"].dataType)
+    if not isinstance(kinds["deletes"].dataType, BooleanType):
+        raise BadDefinition(
+            f"{where}: apply_as_deletes {changes.deletes!r} is {kinds['deletes'].dataType.simpleString()}, not true or "
+            "false: write a comparison"
+        )
+    deleted = F.coalesce(deletes, F.lit(False))
     if changes.scd_type == 1:
         return frame.select(*kept, sequence.alias(SEQUENCE), deleted.alias(DELETED), *of_record)
     _check_there(
@@ -134,7 +143,7 @@ def changed(frame: Any, changes: Changes, where: str) -> Any:
         track_history_column_list=changes.tracked,
         track_history_except_column_list=changes.except_tracked,
     )
-    end = F.lit(None).cast(frame.select(sequence.alias(START_AT)).schema[START_AT].dataType)
+    end = F.lit(None).cast(kinds["sequence"].dataType)
     started, changed_at = sequence.alias(START_AT), sequence.alias(CHANGED_AT)
     return frame.select(*kept, started, end.alias(END_AT), changed_at, deleted.alias(DELETED), *of_record)
 
@@ -161,12 +170,12 @@ def merged(there: Any, batch: Any, flow: Flow) -> Any:
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
-    keys = [F.col(f"`{key}`") for key in flow.keys]
+    keys = [F.col(quoted(key)) for key in flow.keys]
     if flow.changes is None:
         touched = batch.select(*keys).distinct()
         condition = None
         for key in flow.keys:
-            same = F.col(f"there.`{key}`").eqNullSafe(F.col(f"touched.`{key}`"))
+            same = F.col(f"there.{quoted(key)}").eqNullSafe(F.col(f"touched.{quoted(key)}"))
             condition = same if condition is None else condition & same
         kept = there.alias("there").join(touched.alias("touched"), condition, "left_anti")
         return kept.unionByName(batch, allowMissingColumns=True)
@@ -194,7 +203,7 @@ def _with_history(changes: Any, key_names: tuple[str, ...], wanted: Changes) -> 
     untracked = {START_AT, END_AT, CHANGED_AT, DELETED, *key_names, *wanted.except_tracked}
     tracked = [name for name in wanted.tracked or changes.columns if name not in untracked]
     value = F.struct(F.lit(True), *(_comparable(changes, name) for name in tracked))
-    keys = [F.col(f"`{key}`") for key in key_names]
+    keys = [F.col(quoted(key)) for key in key_names]
     deletes = F.coalesce(F.col(DELETED), F.lit(False))
     in_order = Window.partitionBy(*keys).orderBy(F.col(CHANGED_AT))
     goes_on = ~deletes & ~F.lag(deletes, 1, True).over(in_order) & value.eqNullSafe(F.lag(value).over(in_order))
@@ -203,7 +212,7 @@ def _with_history(changes: Any, key_names: tuple[str, ...], wanted: Changes) -> 
     next_run = Window.partitionBy(*keys).orderBy(F.col(RUN)).rangeBetween(1, 1)
     is_last = F.lead(F.col(CHANGED_AT)).over(run).isNull()  # null comes before all others, so it never follows
     return in_runs.select(
-        *(F.col(f"`{name}`") for name in changes.columns if name not in {START_AT, END_AT, DELETED}),
+        *(F.col(quoted(name)) for name in changes.columns if name not in {START_AT, END_AT, DELETED}),
         F.first(F.col(CHANGED_AT)).over(run).alias(START_AT),
         F.min(F.col(CHANGED_AT)).over(next_run).alias(END_AT),
         F.when(is_last, deletes).alias(DELETED),
@@ -213,7 +222,7 @@ def _with_history(changes: Any, key_names: tuple[str, ...], wanted: Changes) -> 
 def _comparable(frame: Any, name: str) -> Any:
     from pyspark.sql import functions as F  # noqa: N812
 
-    column = F.col(f"`{name}`")
+    column = F.col(quoted(name))
     return column if _is_comparable(frame.schema[name].dataType) else F.to_json(F.struct(column), _AS_TEXT)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ottla import formats
 from ottla.formats.errors import FormatError, LibraryMissing
+from ottla.pipeline.columns import quoted
 from ottla.pipeline.errors import BadDefinition
 from ottla.pipeline.reading import ERROR, RECORD, refuse_without_dead_letters
 
@@ -91,7 +92,7 @@ def decode(frame: Any, spec: str, **settings: Any) -> Any:
 def _result(decoded: Any, names: list[str], why: Any, more: dict[str, Any]) -> Any:
     from pyspark.sql import functions as F  # noqa: N812
 
-    fields = [F.col(f"{_DECODED}.`{name}`").alias(name) for name in names]
+    fields = [F.col(f"{_DECODED}.{quoted(name)}").alias(name) for name in names]
     time = [] if "timestamp" in names else [F.col("timestamp")]
     record = F.struct(*(F.col(name) for name in _RECORD_FIELDS)).alias(RECORD)
     return decoded.select(

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+#: The end of a message about a flow that cannot go on from where it stood.
+ANEW: Final = "delete the flow's folders in checkpoints/ and tables/, and run it anew"
+
 
 class PipelineError(Exception):
     """The root."""

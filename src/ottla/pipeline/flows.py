@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from ottla.pipeline.definitions import Kind
-from ottla.pipeline.errors import BadDefinition, FlowFailed, PipelineError
+from ottla.pipeline.errors import ANEW, BadDefinition, FlowFailed, PipelineError
 from ottla.pipeline.places import Places, offsets_of, query_of, read_json
 from ottla.pipeline.planning import PlannedFlow
 from ottla.pipeline.status import FAILED, RUNNING, FlowStatus, write_status
@@ -36,6 +36,11 @@ _PYTHON: Final = re.compile(r"^([A-Za-z_]\w*(?:Error|Exception)(?:: .+)?)$", re.
 _JAVA: Final = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+\w+: (.+)$", re.MULTILINE)
 _ERROR_CHARACTERS_MAX: Final = 1000
 _NEEDS_KEYS: Final = "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION"
+#: What is said where a function reads, or remembers, something else than the one that wrote the flow's checkpoint.
+_OF_ANOTHER_FUNCTION: Final = re.compile(
+    "STATE_STORE_(?:KEY|VALUE)_SCHEMA_NOT_COMPATIBLE|STREAMING_STATEFUL_OPERATOR_"
+    "|sources in the checkpoint offsets|another source's offsets"
+)
 
 
 class RunningFlow:
@@ -70,22 +75,23 @@ class RunningFlow:
             self._take_ledger()
         self._started = (frame, trigger)
         self._starts_left -= 1
-        mode = "update" if self.flow.keys else "append"
+        if self._writer is not None:
+            self._writer.fault = None
+        try:
+            self.query = self._writing(frame, trigger).start()
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def _writing(self, frame: Any, trigger: Mapping[str, Any]) -> Any:
         writing = (
             frame.writeStream.queryName(f"{self._pipeline}.{self.name}")
             .option("checkpointLocation", self._places.checkpoint(self.name))
-            .outputMode(mode)
+            .outputMode("update" if self.flow.keys else "append")
             .trigger(**trigger)
         )
         if self._writer is not None:
-            self._writer.fault = None
-            writing = writing.foreachBatch(self._writer)
-        else:
-            writing = writing.format("ottla").options(**self._sink_options()).option("topic", self.flow.topic)
-        try:
-            self.query = writing.start()
-        except Exception as error:
-            raise self._failed(error) from error
+            return writing.foreachBatch(self._writer)
+        return writing.format("ottla").options(**self._sink_options()).option("topic", self.flow.topic)
 
     def end(self, looked: Callable[[], None]) -> None:
         """Waits for a query that ends by itself; `looked` is called now and then. Raises FlowFailed."""
@@ -198,11 +204,15 @@ class RunningFlow:
         cause = self._writer.fault if self._writer is not None else None
         text = str(cause) if isinstance(cause, PipelineError) else said(cause or error)
         if _NEEDS_KEYS in str(error):
-            text = (
-                f"{text} Give the table keys (rows are replaced as they change), or the frame a watermark (rows are "
-                "added when their window is over)"
-            )
+            keys = "Give the table keys (rows are replaced as they change)"
+            if self.flow.kind is Kind.SINK:
+                keys = "Put it in a table with keys, which the sink reads"
+            text = f"{text} {keys}, or give the frame a watermark (rows are added when their window is over)"
             return BadDefinition(f"{self.flow.text}: {text}")
+        if _OF_ANOTHER_FUNCTION.search(str(error)) and ANEW not in text:
+            text = f"{text[:_ERROR_CHARACTERS_MAX]} Its function was another one before: give that back, or {ANEW}"
+            if self.flow.kind is Kind.SINK:
+                text += ", with the sink's name freed (docs/pipelines.md)"
         self.status.state = FAILED
         self.status.error = text[:_ERROR_CHARACTERS_MAX]
         self.note()

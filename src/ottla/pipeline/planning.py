@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ottla.pipeline.changes import MARK, NUMBER, RUN, scd_type_of
+from ottla.pipeline.columns import check_key, check_stored, check_streamed
 from ottla.pipeline.definitions import Flow, Kind
 from ottla.pipeline.errors import BadDefinition, BadState, PipelineError
 from ottla.pipeline.expectations import DECODES, Action, Rule
@@ -122,6 +123,7 @@ class Plan:
             raise BadDefinition(
                 f"{self._open[-1].text} reads {name!r} as a stream, and that table is computed in whole: use read"
             )
+        check_streamed(self._open[-1].text, name, planned.schema)
         self._noted[-1].tables.add(name)
         folder = self.places.table(name)
         return self.spark.readStream.format(FORMAT).schema(planned.schema).option(PATH, folder).load()
@@ -198,7 +200,10 @@ class Plan:
         planned.rules = _rules(flow, frame)
         log = TableLog(self.places.table(flow.name))
         planned.schema = stored_schema(flow, frame.schema, log)
+        check_stored(flow.text, planned.schema, self.spark)
         if planned.is_stream:
+            for key in flow.keys:
+                check_key(flow.text, key, planned.schema[key].dataType)
             check_keeping(flow, log)
         if flow.delta:
             check_delta(flow.text, planned.schema)
@@ -279,6 +284,13 @@ def stored_schema(flow: Flow, schema: Any, log: TableLog) -> Any:
                 f"{types[one.name].simpleString()}: cast it, give it another name, {_ANEW}"
             )
     new = [one for one in now.fields if one.name not in before.fieldNames()]
+    there_as = {one.name.lower(): one.name for one in before.fields}
+    for one in new:
+        if one.name.lower() in there_as:
+            raise BadState(
+                f"{flow.text}: the column {one.name} is {there_as[one.name.lower()]} in {log.folder}, and to Spark the "
+                f"two names are one: give it back by alias, give it another name, {_ANEW}"
+            )
     return StructType([*before.fields, *new])
 
 

@@ -144,7 +144,14 @@ def _parts(records: Iterator[ConsumerRecord]) -> Iterator[list[ConsumerRecord]]:
 
 
 def _headers(record: ConsumerRecord) -> list[tuple[str, bytes | None]]:
-    kept = [(key, value) for key, value in record.headers if not key.startswith(PREFIX) and key != REPLAYED]
+    """The record's: those of the dead letter stand behind them, and it may itself have been read from dead letters."""
+    kept: list[tuple[str, bytes | None]] = []
+    own: set[str] = set()
+    for key, value in reversed(record.headers):
+        if key == REPLAYED or (key.startswith(PREFIX) and key not in own):
+            own.add(key)
+        else:
+            kept.insert(0, (key, value))
     return [*kept, (REPLAYED, _place(record).encode())]
 
 
@@ -167,7 +174,8 @@ def _distinct(records: Iterable[ConsumerRecord]) -> Iterator[ConsumerRecord]:
 
 
 def _header(record: ConsumerRecord, name: str) -> str | None:
-    for key, value in record.headers:
+    """The last of the name: a record that was read from dead letters has had some before."""
+    for key, value in reversed(record.headers):
         if key == name and value is not None:
             return value.decode(errors="replace")
     return None

@@ -149,16 +149,15 @@ def write_whole(planned: PlannedFlow, frame: Any, places: Places) -> None:
     flow = planned.flow
     log = TableLog(places.table(flow.name))
     state = log.state()
-    frame = frame.persist()
+    checked = check(frame, planned.rules, {})
     try:
-        checked = check(frame, planned.rules, {})
         refuse_failed(flow, planned.rules, checked)
         good = stored(checked.frame, planned.rules, planned.schema)
         if flow.keys:
             good = with_bucket(last_of_each_key(good, flow), flow)
         added = write_files(good, log, bucketed=bool(flow.keys))
     finally:
-        frame.unpersist()
+        checked.frame.unpersist()
     rows = sum(file.rows for file in added)
     # What it says is of the table as it is, not of all times that it was computed.
     now = {ROWS_IN: rows, **checked.counts, ROWS_OUT: rows, DEAD: 0, DROPPED: checked.counts.get(DROPPED, 0)}

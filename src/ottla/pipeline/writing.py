@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.pipeline.changes import MARK, first_of_each, merged
+from ottla.pipeline.columns import quoted
 from ottla.pipeline.dead_letters import send
 from ottla.pipeline.definitions import BUCKETS, Flow
 from ottla.pipeline.errors import BadState, ExpectationFailed
@@ -48,6 +49,7 @@ _TIME_US_MIN: Final = -(2**63)
 class CheckedFrame:
     """A frame whose rows are marked, and what was counted of it."""
 
+    #: Kept by Spark where there are rules, until it is given back by `unpersist`.
     frame: Any
     counts: dict[str, int]
     #: Of the rows that stay, by the column of an `expect_on_time`.
@@ -88,14 +90,11 @@ class TableWriter:
         state = self.log.state()
         if not state.has(query, batch):
             check_follows(state, query, batch, self.log.folder)
-            if self._rules:
-                # Counted, then written, and the bad ones sent on: a source is read once for the three.
-                frame = frame.persist()
+            checked = check(frame, self._rules, state.youngest_us)
             try:
-                self._commit(frame, state, query, batch)
+                self._commit(checked, state, query, batch)
             finally:
-                if self._rules:
-                    frame.unpersist()
+                checked.frame.unpersist()
         elif os.path.isdir(os.path.join(checkpoint, _STATE)):
             # Spark ends a query of which no task has computed the state of a micro-batch, though one that died had.
             frame.write.format("noop").mode("overwrite").save()
@@ -104,8 +103,7 @@ class TableWriter:
         if self.flow.delta:
             publish(self.log)
 
-    def _commit(self, frame: Any, state: TableState, query: str, batch: int) -> None:
-        checked = check(frame, self._rules, state.youngest_us)
+    def _commit(self, checked: CheckedFrame, state: TableState, query: str, batch: int) -> None:
         refuse_failed(self.flow, self._rules, checked)
         dead = self._dead_letters(checked, f"{query}/{batch}")
         good = stored(checked.frame, self._rules, self._schema)
@@ -196,7 +194,11 @@ def check_follows(state: TableState, query: str, batch: int, folder: str) -> Non
 
 
 def check(frame: Any, rules: tuple[Rule, ...], youngest_us: Mapping[str, int]) -> CheckedFrame:
-    """Marks each row with the rules that it breaks, and counts. `youngest_us` are the times that the table has."""
+    """Marks each row with the rules that it breaks, and counts. `youngest_us` are the times that the table has.
+
+    Marked rows are kept: they are counted, then written, and the bad ones sent on. A source is read once for the three,
+    and a rule that asks what time it is says the same in each.
+    """
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls them
 
     if not rules:
@@ -209,7 +211,7 @@ def check(frame: Any, rules: tuple[Rule, ...], youngest_us: Mapping[str, int]) -
         if rule.name != DECODES:
             breaks &= decoded
         broken.append(F.when(breaks, F.lit(rule.name)).otherwise(F.lit(None).cast("string")))
-    marked = frame.withColumn(FAILED, F.array_compact(F.array(*broken)))
+    marked = frame.withColumn(FAILED, F.array_compact(F.array(*broken))).persist()
     counted = [F.count(F.lit(1)).alias("rows"), F.count_if(_dropped(rules)).alias("dropped")]
     counted += [
         F.count_if(F.array_contains(FAILED, rule.name)).alias(f"rule{number}") for number, rule in enumerate(rules)
@@ -221,7 +223,11 @@ def check(frame: Any, rules: tuple[Rule, ...], youngest_us: Mapping[str, int]) -
         F.max(F.when(stays, F.unix_micros(F.expr(column)))).alias(f"youngest{number}")
         for number, column in enumerate(times)
     ]
-    row = marked.agg(*counted).collect()[0]
+    try:
+        row = marked.agg(*counted).collect()[0]
+    except BaseException:
+        marked.unpersist()
+        raise
     counts = {ROWS_IN: row["rows"], DROPPED: row["dropped"]}
     counts |= {f"{FAILED_PREFIX}{rule.name}": row[f"rule{number}"] for number, rule in enumerate(rules)}
     youngest = {column: row[f"youngest{number}"] for number, column in enumerate(times)}
@@ -262,6 +268,7 @@ def refuse_failed(flow: Flow, rules: tuple[Rule, ...], checked: CheckedFrame) ->
 
 
 def _sample(frame: Any, rule: Rule) -> str:
+    from pyspark.errors import PySparkNotImplementedError
     from pyspark.sql import functions as F  # noqa: N812
 
     bad = frame.where(F.array_contains(FAILED, rule.name))
@@ -271,8 +278,9 @@ def _sample(frame: Any, rule: Rule) -> str:
     shown = bad.drop(FAILED, ERROR)
     try:
         row = shown.first()
-    except (ValueError, OverflowError):  # it has a time that Python has not
-        row = shown.select(*(F.col(f"`{name}`").cast("string").alias(name) for name in shown.columns)).first()
+    # It has a time, or a type, that Python has not.
+    except (ValueError, OverflowError, PySparkNotImplementedError):
+        row = shown.select(*(F.col(quoted(name)).cast("string").alias(name) for name in shown.columns)).first()
     return str(row.asDict())[:300]
 
 
@@ -285,7 +293,7 @@ def stored(frame: Any, rules: tuple[Rule, ...], schema: Any) -> Any:
     there = set(frame.columns)
     return frame.select(
         *(
-            F.col(f"`{one.name}`") if one.name in there else F.lit(None).cast(one.dataType).alias(one.name)
+            F.col(quoted(one.name)) if one.name in there else F.lit(None).cast(one.dataType).alias(one.name)
             for one in schema.fields
         )
     )
@@ -299,7 +307,7 @@ def last_of_each_key(frame: Any, flow: Flow) -> Any:
     if flow.changes is not None:
         return frame
     numbered = frame.withColumn(MARK, F.monotonically_increasing_id())
-    last = Window.partitionBy(*(F.col(f"`{key}`") for key in flow.keys)).orderBy(F.col(MARK).desc())
+    last = Window.partitionBy(*(F.col(quoted(key)) for key in flow.keys)).orderBy(F.col(MARK).desc())
     return first_of_each(numbered, last).drop(MARK)
 
 
@@ -307,4 +315,4 @@ def with_bucket(frame: Any, flow: Flow) -> Any:
     """Spark's `hash` of the keys stays what it is over versions: bucketed tables of its own rest on it."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    return frame.withColumn(BUCKET, F.pmod(F.hash(*(F.col(f"`{key}`") for key in flow.keys)), F.lit(BUCKETS)))
+    return frame.withColumn(BUCKET, F.pmod(F.hash(*(F.col(quoted(key)) for key in flow.keys)), F.lit(BUCKETS)))

@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType, VariantType
 
 from ottla.pipeline.errors import BadState
 from ottla.pipeline.tables.log import STATE_EVERY, Commit, TableFile, TableLog
@@ -53,10 +53,19 @@ def test_a_table_that_was_made_anew_and_has_more_versions_is_another(log: TableL
     assert version_of(end) == 2
     shutil.rmtree(log.folder)
     append(TableLog(log.folder), 40, query="another")
-    with pytest.raises(BadState, match="a flow has read 2: it was made anew"):
+    with pytest.raises(
+        BadState, match="written by another query than what a flow has read up to version 2: it was made anew, or"
+    ):
         found.latestOffset(end, EVERYTHING)
     of_before = {"version": 2}  # an offset that does not say the query
     assert version_of(found.latestOffset(of_before, EVERYTHING)) == 39
+
+
+def test_offsets_of_a_topic(log: TableLog) -> None:
+    """The flow's function read a topic before."""
+    append(log, 1)
+    with pytest.raises(BadState, match=r"the flow's checkpoint has orders in place of a version of .*another source's"):
+        reader(log, available_now=False).latestOffset({"orders": {"0": 3}}, EVERYTHING)
 
 
 def test_available_now_ends_where_it_was_when_it_began(log: TableLog) -> None:
@@ -125,3 +134,17 @@ def test_a_flow_begins_with_a_table_whose_first_versions_all_others_have_read(
     behind = TableStreamReader(log.folder, StructType([StructField("id", LongType())]))
     following = behind.latestOffset(end, EVERYTHING)
     assert ids(behind, behind.partitions(end, following)) == list(range(count, count + SMALL_FILES_MAX))
+
+
+def test_a_variant_that_spark_has_taken_apart_is_not_read_in_part(tmp_path: Path) -> None:
+    """Of `{"a": 1, "b": 2}` the value has `b` alone where `a` has a column of its own."""
+    parts = [pyarrow.array([one]) for one in (b"m", b"{b}", 1)]
+    whole = pyarrow.StructArray.from_arrays(parts, ["metadata", "value", "typed_value"])
+    nested = pyarrow.StructArray.from_arrays([whole], ["it"])
+    path = str(tmp_path / "part.parquet")
+    parquet.write_table(pyarrow.table({"plain": whole, "nested": nested}), path)
+    variant = StructField("it", VariantType())
+    for name, kind in (("plain", VariantType()), ("nested", StructType([variant]))):
+        found = TableStreamReader(str(tmp_path), StructType([StructField(name, kind)]))
+        with pytest.raises(BadState, match=f"the column {name} has variants that are taken apart"):
+            list(found.read(TableFiles((path,))))

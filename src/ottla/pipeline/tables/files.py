@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 #: The column, and so the folder, by which a table with keys is parted.
 BUCKET: Final = "_bucket"
 _BUCKET_FOLDER: Final = re.compile(rf"{BUCKET}=(\d+)")
-#: Spark's own default is a type that Parquet has given up, without microseconds in other readers.
-_TIMESTAMPS: Final = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+_WRITING: Final = {
+    # Spark's own default is a type that Parquet has given up, without microseconds in other readers.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Spark takes variants apart into columns that differ from file to file, which no reader but Spark brings together.
+    "spark.sql.variant.writeShredding.enabled": "false",
+}
 
 
 def now_ms() -> int:
@@ -29,7 +33,8 @@ def write_files(frame: Any, log: TableLog, *, bucketed: bool = False) -> tuple[T
     """All rows of the frame, on the medium. A frame without rows makes no file."""
     attempt = f"{DATA}/{uuid.uuid4().hex}"
     folder = log.path(attempt)
-    frame.sparkSession.conf.set(*_TIMESTAMPS)
+    for name, value in _WRITING.items():
+        frame.sparkSession.conf.set(name, value)
     writer = frame.write.mode("error")
     if bucketed:
         writer = frame.repartition(BUCKET).write.mode("error").partitionBy(BUCKET)

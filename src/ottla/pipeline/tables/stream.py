@@ -19,7 +19,7 @@ from typing import Any, Final
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming import datasource as limits_of_spark
 
-from ottla.pipeline.errors import BadState
+from ottla.pipeline.errors import ANEW, BadState
 from ottla.pipeline.tables.log import TableFile, TableLog, TableState
 
 FORMAT: Final = "ottla_table"
@@ -34,6 +34,8 @@ BATCH_BYTES_MAX: Final = 256 * 1024 * 1024
 _TASK_BYTES: Final = 16 * 1024 * 1024
 _TASK_FILES_MAX: Final = 100
 _ROWS_A_BATCH: Final = 16_384
+#: Where a file has what Spark has taken out of a variant.
+_TAKEN_OUT: Final = "typed_value"
 
 
 class TableSource(DataSource):  # type: ignore[misc]  # pyspark's annotations are not read
@@ -76,11 +78,21 @@ class TableStreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerA
         log = TableLog(self._folder)
         state = log.state()
         newest = state.version
-        found, total = start[_VERSION], 0
-        if found > newest or (_QUERY in start and start[_QUERY] not in state.batches):
+        if _VERSION not in start:
+            names = ", ".join(name for name in start if not name.startswith("#"))
             raise BadState(
-                f"{self._folder} ends with version {newest}, and a flow has read {found}: it was made anew; "
-                "delete the flow's folders in checkpoints/ and tables/, and run it anew"
+                f"the flow's checkpoint has {names or 'nothing'} in place of a version of {self._folder}: "
+                f"these are another source's offsets; {ANEW}"
+            )
+        found, total = start[_VERSION], 0
+        if found > newest:
+            raise BadState(
+                f"{self._folder} ends with version {newest}, and a flow has read {found}: it was made anew; {ANEW}"
+            )
+        if _QUERY in start and start[_QUERY] not in state.batches:
+            raise BadState(
+                f"{self._folder} was written by another query than what a flow has read up to version {found}: it was "
+                f"made anew, or the flow read another table before; {ANEW}"
             )
         until = newest if self._target is None else min(newest, self._target)
         if found < 0 and not _has_all(log, until):
@@ -156,6 +168,8 @@ def _batches(path: str, schema: Any) -> Iterator[Any]:
     wanted = to_arrow_schema(schema, timezone="UTC")
     file = parquet.ParquetFile(path)
     there = [name for name in wanted.names if name in file.schema_arrow.names]
+    for name in there:
+        _check_whole(path, name, file.schema_arrow.field(name).type, wanted.field(name).type)
     for batch in file.iter_batches(batch_size=_ROWS_A_BATCH, columns=there):
         columns = []
         for field in wanted:
@@ -164,3 +178,20 @@ def _batches(path: str, schema: Any) -> Iterator[Any]:
             else:
                 columns.append(pyarrow.nulls(batch.num_rows, field.type))
         yield pyarrow.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def _check_whole(path: str, name: str, there: Any, wanted: Any) -> None:
+    """Raises BadState for a variant of which the cast would leave out a part."""
+    from pyarrow import types
+
+    if not types.is_struct(there) or not types.is_struct(wanted):
+        return
+    names = {field.name for field in wanted}
+    for field in there:
+        if field.name in names:
+            _check_whole(path, name, field.type, wanted.field(field.name).type)
+        elif field.name == _TAKEN_OUT:
+            raise BadState(
+                f"{path}: the column {name} has variants that are taken apart, which only Spark's own reader brings "
+                "together: delete the folders of the flow that wrote it in tables/ and checkpoints/, and run it anew"
+            )
