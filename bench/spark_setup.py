@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from tools.kafka_jars import JarsUnavailable, connector_jars
@@ -48,8 +49,11 @@ def times(name: str, label: str) -> Measure:
 
 
 def cpu_seconds(spark: Any) -> float:
-    """Of the JVM and its Python workers, which live on from job to job; the driver's own process only waits."""
-    pids = [spark.sparkContext._gateway.proc.pid]
+    """Of the JVM and its Python workers, which live on from job to job; the driver's own process only waits. What ends
+    while it is looked at is left out."""
+    pids, total = [spark.sparkContext._gateway.proc.pid], 0.0
     for pid in pids:
-        pids += machine.children(pid)
-    return sum(machine.cpu_seconds(pid) for pid in pids)
+        with suppress(FileNotFoundError, ProcessLookupError):
+            total += machine.cpu_seconds(pid)
+            pids += machine.children(pid)
+    return total

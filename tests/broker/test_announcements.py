@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
+import pytest
 from tests.replication.roles_world import TP, US, RolesWorld
 
 from ottla.broker.announcements import BrokerAnnouncements
@@ -74,5 +75,43 @@ def test_a_topic_that_was_taken_back_unseen_leaves_no_settings_to_a_later_one_of
         again = world.state(0, controller_epoch=5, topic_id=bytes(range(1, 17)))
         assert await announced.take_roles(controller, [again]) == {}
         assert world.leader.log.config.retention_ms == 2
+
+    world.ports.loop.run_until_complete(work())
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_settings_that_a_start_has_read_of_a_deleted_topic_are_not_those_of_a_later_one_of_its_name(
+    *, shown: bool
+) -> None:
+    """The deletion waits for a broker that is away, and so does the node in the tree; then the topic is made anew."""
+    world, metadata = RolesWorld(), MetadataCache()
+    read: list[Sequence[str]] = []
+
+    async def from_the_tree(topics: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        read.append(topics)
+        return {TP.topic: {"retention.ms": "2"}}
+
+    async def work() -> None:
+        announced = BrokerAnnouncements(
+            *(US, world.ports.clock, LiveConfig(Config.parse()), metadata, world.replicas),
+            on_settings=lambda _: None,
+            topic_overrides=from_the_tree,
+        )
+        await announced.learn(
+            MetadataUpdate(controller_epoch=Epoch(0), topic_configs={TP.topic: {"retention.ms": "1"}})
+        )
+        controller, state = Origin(BrokerId(1), Epoch(5)), world.state(0, controller_epoch=5)
+        update = MetadataUpdate(controller_epoch=Epoch(5), partitions=[state])
+        if shown:
+            assert await announced.take_metadata(controller, update) is ErrorCode.NONE
+        assert await announced.take_roles(controller, [state]) == {}
+        assert world.leader.log.config.retention_ms == 2
+        assert metadata.topic_config(TP.topic) == {"retention.ms": "2"}
+        # What is known from then on is read no more.
+        assert await announced.take_metadata(controller, update) is ErrorCode.NONE
+        read.clear()
+        assert await announced.take_roles(controller, [world.state(1, controller_epoch=5)]) == {}
+        assert await announced.take_metadata(controller, update) is ErrorCode.NONE
+        assert read == []
 
     world.ports.loop.run_until_complete(work())

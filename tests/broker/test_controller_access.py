@@ -205,6 +205,15 @@ def test_what_may_have_been_done_is_not_asked_for_again(place: Place, method: st
     assert len(place.asked) == 1
 
 
+@pytest.mark.parametrize(("kind", "times"), [(ElectionKind.PREFERRED, 2), (ElectionKind.UNCLEAN, 1)])
+def test_an_unclean_election_is_not_asked_for_again(place: Place, kind: ElectionKind, times: int) -> None:
+    """Whoever it gave the lead to may have taken records since, and be gone for a moment."""
+    place.answers = [LinkLost("cut"), ElectLeadersResponse()]
+    error, _ = ask(place, "elect_leaders", kind, [TopicPartition("t", 0)])
+    assert error is (ErrorCode.NONE if times > 1 else ErrorCode.REQUEST_TIMED_OUT)
+    assert len(place.asked) == times
+
+
 def test_a_check_may_be_asked_for_twice(place: Place) -> None:
     place.answers = [LinkLost("cut"), created()]
     (result,) = ask(place, "create_topics", [TOPIC], validate_only=True)

@@ -22,7 +22,7 @@ from ottla.steps import at_once
 from ottla.storage.errors import CorruptLog
 from ottla.transactions.asked import EndAsked, ProducerAnswer, ProducerInit, ProducerPartitions
 from ottla.transactions.coordinator import TransactionCoordinator
-from ottla.transactions.markers import Marked, MarkerWriter
+from ottla.transactions.markers import RETRY_S, UNKNOWN_MS_MAX, Marked, MarkerWriter, TransactionEnd
 
 NOW = Now(1_000, 1_000)
 LOADING, NOT_COORDINATOR = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR
@@ -51,26 +51,23 @@ class SlowJournal(MemoryJournal):
             yield chunk
 
 
-def new_coordinator(writer: MarkerWriter | None = None) -> TransactionCoordinator:
+def led_partition(tp: TopicPartition) -> PartitionState:
+    broker = BrokerId(1)
+    topic_id = TopicId(tp.topic.encode()[:16].ljust(16))
+    return PartitionState(*tp, topic_id, Epoch(1), broker, Epoch(1), (broker,), (broker,), 0)
+
+
+def new_coordinator(
+    writer: MarkerWriter | None = None, metadata: MetadataCache | None = None, clock: Clock | None = None
+) -> TransactionCoordinator:
     config = Config.parse({"transaction.state.log.num.partitions": "1"})
 
     def fresh(call: Callable[[int | ErrorCode], None]) -> None:
         call(1_000)
 
-    metadata = MetadataCache()
-    leader = PartitionState(
-        topic=A.topic,
-        partition=A.partition,
-        topic_id=TopicId(bytes(15) + b"a"),
-        controller_epoch=Epoch(1),
-        leader=BrokerId(1),
-        leader_epoch=Epoch(1),
-        isr=(BrokerId(1),),
-        replicas=(BrokerId(1),),
-        partition_epoch=0,
-    )
-    assert metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), partitions=[leader]))
-    return TransactionCoordinator(lambda: config.transactions, metadata, Clock(), fresh, writer or Nobody())
+    metadata = metadata or MetadataCache()
+    assert metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), partitions=[led_partition(A)]))
+    return TransactionCoordinator(lambda: config.transactions, metadata, clock or Clock(), fresh, writer or Nobody())
 
 
 def init(coordinator: TransactionCoordinator, name: str = ID, timeout_ms: int = 60_000) -> ProducerAnswer:
@@ -111,6 +108,30 @@ def test_a_partition_that_is_led_elsewhere_is_loaded_or_was_found_uncommitted() 
         assert (listed.transactional_id, listed.transaction_state) == (ID, "Empty")
         coordinator.led.resigned(0)
         assert errors(coordinator, ID) == {NOT_COORDINATOR}
+        await coordinator.close()
+
+    asyncio.run(asyncio.wait_for(scene(), 60))
+
+
+def test_a_broker_that_has_yet_to_hear_of_topics_takes_none_for_gone() -> None:
+    """Roles come first at a start: whoever is to announce the rest may die in between."""
+
+    async def scene() -> None:
+        metadata, clock = MetadataCache(), Clock()
+        coordinator = new_coordinator(metadata=metadata, clock=clock)
+        ended: list[Now] = []
+        end = TransactionEnd(1_000, 1, 0, True, 2, frozenset({TopicPartition("unheard of", 0)}))
+        coordinator.markers.send(0, end, ended.append)
+        for _ in range(2):
+            clock.ms += 2 * UNKNOWN_MS_MAX
+            await asyncio.sleep(1.5 * RETRY_S)
+        assert ended == []
+        partition = led_partition(TopicPartition(TRANSACTION_TOPIC, 0))
+        assert metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), partitions=[partition]))
+        await asyncio.sleep(1.5 * RETRY_S)
+        clock.ms += UNKNOWN_MS_MAX
+        while not ended:  # noqa: ASYNC110 - the pause between two tries, and nothing else
+            await asyncio.sleep(RETRY_S / 10)
         await coordinator.close()
 
     asyncio.run(asyncio.wait_for(scene(), 60))

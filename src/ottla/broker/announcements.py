@@ -122,7 +122,7 @@ class BrokerAnnouncements:
     async def make_logs(self, states: Sequence[PartitionState]) -> bool:
         """Of many new replicas, ahead of their roles. Returns whether all of them are there."""
         async with self._turn:
-            await self._learn(state.topic for state in states)
+            await self._learn(self._unmet(states))
             return await self._replicas.change(self._replicas.make(states, self.log_config))
 
     async def take_roles(self, origin: Origin, states: Sequence[PartitionState]) -> Refused:
@@ -131,7 +131,7 @@ class BrokerAnnouncements:
             if refusal is not ErrorCode.NONE:
                 return refusal
             sound, refused = await in_turns(self._sound(states), self._clock.monotonic_ms)
-            await self._learn(state.topic for state in sound)
+            await self._learn(self._unmet(sound))
             answers = await self._replicas.change(self._replicas.take_on(sound, self.log_config))
             return refused | {tp: error for tp, error in answers.items() if error != ErrorCode.NONE}
 
@@ -151,12 +151,13 @@ class BrokerAnnouncements:
             if all_topics is not None:
                 gone = [name for name in self._metadata.topics if name not in all_topics]
                 update = replace(update, topics_deleted=[*update.topics_deleted, *gone])
+            unmet = self._unmet(update.partitions)
             if not self._metadata.apply(update):
                 return ErrorCode.STALE_CONTROLLER_EPOCH
             informs = informs or update.whole or all_topics is not None
             is_first = informs and not self.informed.is_set()
             await self._take_settings(update, all_logs=update.whole or is_first)
-            await self._learn(state.topic for state in update.partitions)
+            await self._learn(unmet)
             await self._leave(update.partitions)
             if update.whole or all_topics is not None:
                 await self._put_strays_away()
@@ -300,13 +301,23 @@ class BrokerAnnouncements:
             self._metadata.apply(replace(update, controller_epoch=self._metadata.controller_epoch))
             await self._take_settings(update, all_logs=update.whole)
 
-    async def _learn(self, topics: Iterable[str]) -> None:
-        """The overrides of topics that this broker has not met yet."""
+    def _unmet(self, states: Iterable[PartitionState]) -> list[str]:
+        """Topics whose overrides are to be read. What is known of one that no metadata has shown may be of an earlier
+        topic of its name, whose node in the tree outlives it until all its replicas are gone."""
         metadata = self._metadata
-        unknown = [topic for topic in dict.fromkeys(topics) if not metadata.knows_config(topic)]
-        if not unknown:
+        found: dict[str, None] = {}
+        for state in states:
+            known = metadata.topic(state.topic)
+            if known is None or known.id != state.topic_id or not metadata.knows_config(state.topic):
+                found[state.topic] = None
+        return list(found)
+
+    async def _learn(self, topics: Sequence[str]) -> None:
+        """Their overrides."""
+        if not topics:
             return
-        found = await self._topic_overrides(unknown)
+        metadata = self._metadata
+        found = await self._topic_overrides(topics)
         update = MetadataUpdate(controller_epoch=metadata.controller_epoch, topic_configs=found)
         metadata.apply(update)
         await self._take_settings(update, all_logs=False)

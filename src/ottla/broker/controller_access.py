@@ -7,8 +7,9 @@ Which it is may change at any time. A request whose controller has moved is made
     begun, and the controller was replaced      REQUEST_TIMED_OUT, as the controller says itself
 
 since nobody knows then whether topics were created, deleted or grown: a second CreateTopics would be answered that they
-exist, and a second DeleteTopics might delete what was created meanwhile. Settings, elections, reassignments, ISRs,
-producer ids and feature levels may be asked for twice.
+exist, a second DeleteTopics might delete what was created meanwhile, and a second unclean election might give up what
+the first one's leader has taken since. Settings, other elections, reassignments, ISRs, producer ids and feature levels
+may be asked for twice.
 """
 
 from __future__ import annotations
@@ -221,6 +222,7 @@ class ControllerAccess:
             lambda error, why: (error, [PartitionResult(tp, error, why) for tp in (partitions or ())[:1]]),
             lambda answer: [answer[0]],
             timeout_ms=timeout_ms,
+            repeats=kind is not ElectionKind.UNCLEAN,
         )
 
     async def alter_reassignments(

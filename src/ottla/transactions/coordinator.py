@@ -11,7 +11,7 @@ from ottla.coordinators.led_partitions import LedPartitions
 from ottla.coordinators.long_work import LongWork
 from ottla.javahash import partition_of
 from ottla.metadata.cache import MetadataCache
-from ottla.model import TRANSACTION_TOPIC, BrokerId, ErrorCode, TopicPartition
+from ottla.model import NO_BROKER, TRANSACTION_TOPIC, BrokerId, ErrorCode, TopicPartition
 from ottla.ports.clock import Clock
 from ottla.protocol.generated.describe_transactions import TransactionState
 from ottla.protocol.generated.list_transactions import ListTransactionsRequest, ListTransactionsResponse
@@ -52,8 +52,12 @@ class TransactionCoordinator:
         return TransactionShard(partition, journal, self._settings, self._shared)
 
     def _leader_of(self, tp: TopicPartition) -> BrokerId | None:
+        """Who leads a part of the transactions' topic, and does not find that, has yet to hear of any topic: roles come
+        first at a start, and whoever announces the rest may die in between."""
         state = self._metadata.partition(tp.topic, tp.partition)
-        return None if state is None else state.leader
+        if state is None:
+            return NO_BROKER if self._metadata.topic(TRANSACTION_TOPIC) is None else None
+        return state.leader
 
     async def close(self) -> None:
         """Answers all requests that wait, and does nothing from then on."""

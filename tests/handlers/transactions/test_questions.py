@@ -435,6 +435,25 @@ def test_the_marker_of_the_transaction_before_may_come_while_a_question_is_under
     scene(play)
 
 
+def test_of_one_epoch_for_all_transactions_what_a_marker_made_void_stays_so() -> None:
+    """It may be of the transaction that the marker has ended, and its producer is in the next one."""
+
+    async def play(room: Room) -> None:
+        log = World().open()
+        records = batch(b"v", producer=(7, 1, 0), transactional=True)
+        first = first_batch(room.questions, log, TP, records, ProducedTransaction("there", False, True))
+        assert isinstance(first, FirstBatch)
+        await room.soon()
+        put(log, marker(7, 1, aborts=True), origin=Origin.COORDINATOR)
+        room.link.answers[0].set_result(ErrorCode.NONE)
+        assert await first.answer is ErrorCode.NONE
+        with pytest.raises(AppendRefused) as refused:
+            first.check(log)
+        assert refused.value.error is ErrorCode.INVALID_TXN_STATE
+
+    scene(play)
+
+
 def test_what_markers_make_void_again_and_again_is_refused() -> None:
     async def play(room: Room) -> None:
         log = World().open()

@@ -14,7 +14,7 @@ asked again, soon at first, since markers take a millisecond or two, and then af
 
 The marker of the transaction before may also come while a question is under way, which another broker's coordinator
 then takes up when all is over: it answers that the new transaction is ongoing, and what was begun before the marker is
-void. Then it is asked once more.
+void. Then it is asked once more, where each transaction has an epoch of its own.
 """
 
 from __future__ import annotations
@@ -343,8 +343,9 @@ class TransactionQuestions(Participant):
     def _answered(self, group: _Group, error: ErrorCode) -> None:
         """All of one transaction."""
         left_ms = group[0].until_ms - self._clock.monotonic_ms()
-        if left_ms > 0 and not self._closed:
-            if error == ErrorCode.CONCURRENT_TRANSACTIONS and group[0].question.adds:
+        # Where one epoch stands for several transactions, what is late may belong to the one that the marker has ended.
+        if left_ms > 0 and group[0].question.adds and not self._closed:
+            if error == ErrorCode.CONCURRENT_TRANSACTIONS:
                 self._ask_when_at_rest(group, left_ms)
                 return
             void = [] if error else [asked for asked in group if not asked.asker.holds()]
