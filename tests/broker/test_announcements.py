@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Mapping, Sequence
 
 import pytest
-from tests.replication.roles_world import TP, US, RolesWorld
+from tests.replication.roles_world import DIRECTORIES, TP, US, RolesWorld
 
 from ottla.broker.announcements import BrokerAnnouncements
 from ottla.config import Config
@@ -115,3 +116,79 @@ def test_settings_that_a_start_has_read_of_a_deleted_topic_are_not_those_of_a_la
         assert read == []
 
     world.ports.loop.run_until_complete(work())
+
+
+class FullDisk:
+    """A broker that had no room for a replica of a topic that keeps its records for a second."""
+
+    def __init__(self) -> None:
+        self.world, self.metadata = RolesWorld(), MetadataCache()
+        self._retention_ms = 1000
+        self._announced = BrokerAnnouncements(
+            *(US, self.world.ports.clock, LiveConfig(Config.parse()), self.metadata, self.world.replicas),
+            on_settings=lambda _: None,
+            topic_overrides=self._from_the_tree,
+        )
+        for path in DIRECTORIES:
+            self.world.ports.disk.fail("make_directory", f"{path}/t-*", errno.ENOSPC)
+
+    async def _from_the_tree(self, _: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        return {TP.topic: {"retention.ms": str(self._retention_ms)}}
+
+    async def gives_role(self) -> ErrorCode:
+        refused = await self._announced.take_roles(Origin(BrokerId(1), Epoch(5)), [self.world.state(1)])
+        return refused.get(TP, ErrorCode.NONE)
+
+    async def keeps_for(self, ms: int) -> None:
+        self._retention_ms = ms
+        changed = {TP.topic: {"retention.ms": str(ms)}}
+        await self._announced.learn(
+            MetadataUpdate(controller_epoch=self.metadata.controller_epoch, topic_configs=changed)
+        )
+
+    async def makes_missing(self) -> None:
+        await self.world.replicas.change(self.world.replicas.make_missing())
+
+    def has_log(self) -> bool:
+        return self.world.replicas.directories.get(TP) is not None
+
+
+def test_a_log_that_a_full_disk_had_no_room_for_is_made_later_with_the_settings_of_that_moment() -> None:
+    full = FullDisk()
+
+    async def work() -> None:
+        assert await full.gives_role() is ErrorCode.KAFKA_STORAGE_ERROR
+        await full.makes_missing()
+        await full.keeps_for(7000)
+        full.world.ports.disk.stop_failing()
+        await full.makes_missing()
+        made = full.world.replicas.directories.get(TP)
+        assert made is not None
+        # Its files are laid out by them as well.
+        assert made.config.retention_ms == 7000
+        assert await full.gives_role() is ErrorCode.NONE
+        assert full.world.leader.log.config.retention_ms == 7000
+
+    full.world.ports.loop.run_until_complete(work())
+
+
+def test_settings_that_change_while_a_worker_makes_a_log_that_lacked_room_govern_it() -> None:
+    full = FullDisk()
+
+    async def work() -> None:
+        assert await full.gives_role() is ErrorCode.KAFKA_STORAGE_ERROR
+        full.world.ports.disk.stop_failing()
+        full.world.ports.workers.latency_ms = (10, 10)
+        making = asyncio.ensure_future(full.makes_missing())
+        await asyncio.sleep(0.005)
+        await full.keeps_for(7000)
+        # No log was there to take it.
+        assert not full.has_log()
+        await making
+        assert full.has_log()
+        assert await full.gives_role() is ErrorCode.NONE
+        assert full.world.leader.log.config.retention_ms == 7000
+        await full.keeps_for(8000)
+        assert full.world.leader.log.config.retention_ms == 8000
+
+    full.world.ports.loop.run_until_complete(work())

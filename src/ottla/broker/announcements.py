@@ -305,12 +305,12 @@ class BrokerAnnouncements:
         """Topics whose overrides are to be read. What is known of one that no metadata has shown may be of an earlier
         topic of its name, whose node in the tree outlives it until all its replicas are gone."""
         metadata = self._metadata
-        found: dict[str, None] = {}
-        for state in states:
-            known = metadata.topic(state.topic)
-            if known is None or known.id != state.topic_id or not metadata.knows_config(state.topic):
-                found[state.topic] = None
-        return list(found)
+        shown = {state.topic: state.topic_id for state in states}
+        return [
+            topic
+            for topic, topic_id in shown.items()
+            if (known := metadata.topic(topic)) is None or known.id != topic_id or not metadata.knows_config(topic)
+        ]
 
     async def _learn(self, topics: Sequence[str]) -> None:
         """Their overrides."""

@@ -6,6 +6,10 @@ again; so is a folder that could not be opened at the start for want of room, wh
     not there ──create──▶ there
         └ no room: unmade ──try_again──▶ there: the owner has its role given to it
     roomless (of the directories) ──a worker opens it──▶ reopened: the same
+
+Changed settings reach the logs that are there, one announcement after the other. None of this is an announcement: a
+change may come while there is no log, or while a worker makes it. So a log that was made or opened later gets the
+settings of the moment again with its role; nothing is written to it or removed from it before.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.config.log import LogConfig
 from ottla.metadata import PartitionState
@@ -32,6 +36,13 @@ from ottla.storage.log.log import Log
 _MADE_AT_ONCE: Final = 100
 
 
+class _UnmadeReplica(NamedTuple):
+    topic_id: bytes
+    is_new: bool
+    #: Asked each time that it is tried: by the time that there is room, its topic's settings may be others.
+    config_for: Callable[[str], LogConfig]
+
+
 class MissingReplicas:
     def __init__(
         self,
@@ -47,8 +58,8 @@ class MissingReplicas:
         self._workers = workers
         self._clock = clock
         self._went_offline = went_offline
-        #: Those that a full disk had no room for, and whether they were new: they are tried again.
-        self._unmade: dict[TopicPartition, tuple[NewReplica, bool]] = {}
+        #: Those that a full disk had no room for: they are tried again. A log that is there by now has no role yet.
+        self._unmade: dict[TopicPartition, _UnmadeReplica] = {}
         #: Those that are tried in a worker just now, and those that were opened since and have no role yet.
         self._opening: set[TopicPartition] = set()
         self._reopened: set[TopicPartition] = set()
@@ -77,15 +88,16 @@ class MissingReplicas:
                 continue
             refused = yield from directories.create_many(replicas, now_ms=self._clock.wall_ms(), is_new=is_new)
             for replica in [replica for replica in replicas if replica.partition in refused]:
-                self._not_made(replica, refused[replica.partition], is_new=is_new)
+                unmade = _UnmadeReplica(replica.topic_id, is_new, config_for)
+                self._not_made(replica.partition, unmade, refused[replica.partition])
                 yield None
 
-    def _not_made(self, replica: NewReplica, fault: DirectoryError | StorageFault, *, is_new: bool) -> None:
+    def _not_made(self, tp: TopicPartition, unmade: _UnmadeReplica, fault: DirectoryError | StorageFault) -> None:
         waits = isinstance(fault, StorageFault) and not fault.directory_failed
         if waits:
-            self._unmade[replica.partition] = (replica, is_new)
+            self._unmade[tp] = unmade
         reason = f"{fault}; it is tried again until it can be made" if waits else str(fault)
-        self._went_offline(replica.partition, reason)
+        self._went_offline(tp, reason)
 
     def try_again(self, made: Callable[[Sequence[TopicPartition]], None]) -> DiskSteps[None]:
         """Tries to make or open those that lacked room; `made` is called with what is there, until it has its role."""
@@ -98,12 +110,16 @@ class MissingReplicas:
             made(sorted(self._reopened))
         tried = list(islice(self._unmade.items(), _MADE_AT_ONCE))
         for is_new in (True, False):
-            wanted = [replica for _, (replica, new) in tried if new == is_new]
+            wanted: list[NewReplica] = []
+            for tp, unmade in tried:
+                if unmade.is_new == is_new:
+                    wanted.append(NewReplica(tp, unmade.topic_id, unmade.config_for(tp.topic)))
+                    yield None
             yield from directories.create_many(wanted, now_ms=self._clock.wall_ms(), is_new=is_new)
-        for tp, entry in tried:
+        for tp, unmade in tried:
             # The next ones come first next time.
             if self._unmade.pop(tp, None) is not None:
-                self._unmade[tp] = entry
+                self._unmade[tp] = unmade
         there = [tp for tp, _ in tried if directories.get(tp) is not None]
         if there:
             made(there)
@@ -116,9 +132,9 @@ class MissingReplicas:
             # It was opened with the settings of the start.
             self._reopened.add(tp)
 
-    def reopened(self, tp: TopicPartition) -> Log | None:
-        """Its log, where that was opened since the start and is about to get its first role."""
-        log = self._directories.get(tp) if tp in self._reopened else None
+    def came_later(self, tp: TopicPartition) -> Log | None:
+        """Its log, where that lacked room, was made or opened since, and is about to get its first role."""
+        log = self._directories.get(tp) if tp in self._reopened or tp in self._unmade else None
         if log is not None:
             self._reopened.discard(tp)
         return log

@@ -115,7 +115,7 @@ class Replicas:
         answers: dict[TopicPartition, ErrorCode] = {}
         for state in states:
             tp = TopicPartition(state.topic, state.partition)
-            if (log := self._missing.reopened(tp)) is not None:
+            if (log := self._missing.came_later(tp)) is not None:
                 log.reconfigure(config_for(tp.topic))
             answers[tp] = self._apply_one(tp, state)
             yield None
