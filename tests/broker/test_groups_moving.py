@@ -182,3 +182,29 @@ def test_the_coordinator_becomes_the_controller_and_finds_a_topic_marked_for_del
 
     with SimulatedCluster(2) as cluster:
         cluster.run(scenario(cluster))
+
+
+def test_a_broker_that_was_killed_behind_the_mark_of_a_deletion_drops_the_offsets_when_it_is_back() -> None:
+    """It deletes the topic's logs then, and has never known the topic since it started."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        for topic in ("t", "kept"):
+            assert await cluster.create(1, topic, {0: (1,)}) is NONE
+        await coordinator(cluster, 1)
+        for topic in ("t", "kept"):
+            while await commit(cluster, 1, "", -1, 5, topic) is not NONE:
+                await cluster.pause(0.1)
+        await cluster.broker(1).tree.create(delete_topic_path("t"))
+        assert cluster.broker(1).metadata.topic("t") is not None
+        await cluster.leave(1, "kill")
+        await cluster.brokers[1].started()
+        while await cluster.create(1, "t", {0: (1,)}) is not NONE:
+            await cluster.pause(0.1)
+        assert await coordinator(cluster, 1) == 1
+        while await commit(cluster, 1, "", -1, 6, "kept") is not NONE:
+            await cluster.pause(0.1)
+        assert await committed(cluster, 1, "t", "kept") == [-1, 6]
+
+    with SimulatedCluster(1, properties={"offsets.topic.replication.factor": "1"}) as cluster:
+        cluster.run(scenario(cluster))
