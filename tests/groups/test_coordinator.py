@@ -15,7 +15,7 @@ from ottla.groups.coordinator import GroupCoordinator
 from ottla.groups.shard import GroupShard
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate, PartitionState
-from ottla.model import OFFSETS_TOPIC, BrokerId, Epoch, ErrorCode, TopicId
+from ottla.model import OFFSETS_TOPIC, ZERO_TOPIC_ID, BrokerId, Epoch, ErrorCode, TopicId
 from ottla.ports.memory.clock import Timeline, VirtualClock
 from ottla.ports.memory.entropy import SeededEntropy
 from ottla.ports.memory.loop import VirtualLoop
@@ -81,11 +81,20 @@ class House:
         self.coordinator = GroupCoordinator(lambda: settings, self.metadata, self.clock, SeededEntropy(1))
 
     def create_topic(self, name: str = OFFSETS_TOPIC, partitions: int = PARTITIONS) -> None:
+        assert self.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), partitions=self.states(name, partitions)))
+
+    def hear_everything(self, *states: PartitionState) -> None:
+        """An update that names all topics there are: the offsets topic, and these."""
+        named = [*self.states(OFFSETS_TOPIC, PARTITIONS), *states]
+        assert self.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), whole=True, partitions=named))
+
+    @staticmethod
+    def states(name: str, partitions: int, topic_id: bytes | None = None) -> list[PartitionState]:
         broker = BrokerId(1)
-        states = [
+        return [
             PartitionState(
                 topic=name,
-                topic_id=TopicId(name.encode()[:16].ljust(16)),
+                topic_id=TopicId(topic_id or name.encode()[:16].ljust(16)),
                 partition=number,
                 leader=broker,
                 controller_epoch=Epoch(1),
@@ -96,7 +105,6 @@ class House:
             )
             for number in range(partitions)
         ]
-        assert self.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), partitions=states))
 
     async def elect(self, journal: MemoryJournal, group: str = GROUP) -> None:
         """This broker coordinates the group's partition, and has loaded it."""
@@ -403,6 +411,58 @@ def test_deleted_topics_take_their_offsets_along() -> None:
         journal.may_load.set()
         await turns()
         assert house.committed() == -1
+
+    run(scene)
+
+
+@pytest.mark.parametrize("loads", [False, True], ids=["loaded", "while it is loaded"])
+@pytest.mark.parametrize("is_whole", [True, False], ids=["everything", "a part"])
+@pytest.mark.parametrize(
+    ("found", "kept"),
+    [(None, -1), (b"another".ljust(16), -1), (TOPIC.encode().ljust(16), 5), (ZERO_TOPIC_ID, 5)],
+    ids=["gone", "another", "the same", "without an id"],
+)
+def test_a_deletion_that_no_update_names(*, found: bytes | None, kept: int, is_whole: bool, loads: bool) -> None:
+    """The controller that has deleted the topic was replaced, or this broker was away, before it heard of that."""
+
+    async def scene(house: House) -> None:
+        journal = SlowJournal()
+        journal.may_load.set()
+        await house.elect(journal)
+        house.create_topic(TOPIC, 1)
+        house.commit(5)
+        if loads:
+            journal.may_load.clear()
+            await house.elect(journal)
+        states = house.states(TOPIC, 1, found) if found is not None else []
+        if is_whole:
+            house.hear_everything(*states)
+        else:
+            house.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), partitions=states))
+        journal.may_load.set()
+        await turns()
+        assert house.committed() == (kept if is_whole or found is not None else 5)
+
+    run(scene)
+
+
+def test_a_broker_that_has_just_started_takes_no_topic_for_deleted() -> None:
+    async def scene(house: House) -> None:
+        journal = MemoryJournal()
+        key, value = offset_key(GROUP, TOPIC, 0), offset_value(5, -1, "", house.now.wall_ms, NO_EXPIRY, bytes(16))
+        journal.add((key, value))
+        await house.elect(journal)
+        house.hear_everything()
+        assert house.committed() == 5
+        house.hear_everything(*house.states(TOPIC, 1))
+        assert house.committed() == 5
+        house.hear_everything()
+        assert house.committed() == -1
+        # What the next topic of that name has is its own.
+        house.hear_everything(*house.states(TOPIC, 1, b"another".ljust(16)))
+        house.commit(6)
+        house.hear_everything(*house.states(TOPIC, 1, b"another".ljust(16)))
+        assert house.committed() == 6
 
     run(scene)
 

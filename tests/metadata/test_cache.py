@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ottla.metadata import BrokerEndpoints, Endpoint, MetadataCache, MetadataUpdate, PartitionState
 from ottla.metadata.cache import TopicMetadata
 from ottla.metadata.updates import DEFAULT_BROKER
-from ottla.model import NO_BROKER, OFFSETS_TOPIC, BrokerId, Epoch, TopicId, TopicPartition
+from ottla.model import NO_BROKER, OFFSETS_TOPIC, ZERO_TOPIC_ID, BrokerId, Epoch, TopicId, TopicPartition
 
 ID_A, ID_B = TopicId(b"a" * 16), TopicId(b"b" * 16)
 ONE = (BrokerId(1),)
@@ -108,6 +108,25 @@ def test_a_topic_under_a_new_id_is_another_topic() -> None:
     assert topic is not None
     assert (topic.id, len(topic.partitions)) == (ID_B, 1)
     assert cache.topic_by_id(ID_A) is None
+
+
+def test_listeners_hear_of_all_topics_that_are_gone_whatever_the_update_names() -> None:
+    cache = MetadataCache()
+    gone: list[list[str]] = []
+    cache.listen(lambda got: gone.append(list(got.topics_deleted)))
+    for each in (
+        update(state("a", 0), state("b", 0, topic_id=ID_B)),
+        update(state("a", 0), whole=True),
+        update(state("a", 0, topic_id=ID_B)),
+        update(state("a", 0, topic_id=ID_A), whole=True),
+        update(topics_deleted=["a", "never-was"], whole=True),
+        # Old requests say no ids.
+        update(state("a", 0, topic_id=ZERO_TOPIC_ID)),
+        update(state("a", 0)),
+        update(state("a", 0, topic_id=ZERO_TOPIC_ID), whole=True),
+    ):
+        cache.apply(each)
+    assert gone == [[], ["b"], ["a"], ["a"], ["a", "never-was"], [], [], []]
 
 
 def test_a_whole_update_replaces_everything() -> None:

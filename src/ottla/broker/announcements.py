@@ -240,7 +240,7 @@ class BrokerAnnouncements:
                 return refusal
             kept, deleted, refused = await in_turns(self._sorted(stops), self._clock.monotonic_ms)
             self._left.difference_update(deleted)
-            self._forget_settings(stops)
+            self._forget_deleted(stops)
             for partitions, delete in ((kept, False), (deleted, True)):
                 if partitions:
                     steps = self._replicas.give_up(partitions, delete=delete)
@@ -286,12 +286,21 @@ class BrokerAnnouncements:
 
     # Settings.
 
-    def _forget_settings(self, stops: Sequence[ReplicaStop]) -> None:
-        """Of topics that are deleted without ever having been shown: no metadata says it, and a later topic of that
-        name has settings of its own."""
-        metadata = self._metadata
-        deleted = {stop.tp.topic for stop in stops if stop.leader_epoch == EPOCH_DURING_DELETE}
-        unseen = [topic for topic in deleted if metadata.topic(topic) is None and metadata.knows_config(topic)]
+    def _forget_deleted(self, stops: Sequence[ReplicaStop]) -> None:
+        """Topics of which no metadata says that they are gone, since they never were shown: they were being made, or
+        were marked before this broker started, and have had no role since. A later topic of that name has settings and
+        groups' offsets of its own."""
+        metadata, replicas = self._metadata, self._replicas
+        deleted: dict[str, bool] = {}
+        for stop in stops:
+            if stop.leader_epoch == EPOCH_DURING_DELETE:
+                has_role = replicas.epoch(stop.tp) >= 0
+                deleted[stop.tp.topic] = deleted.get(stop.tp.topic, False) or has_role
+        unseen = [
+            topic
+            for topic, has_role in deleted.items()
+            if metadata.topic(topic) is None and (metadata.knows_config(topic) or not has_role)
+        ]
         if unseen:
             metadata.apply(MetadataUpdate(controller_epoch=metadata.controller_epoch, topics_deleted=unseen))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import replace
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
@@ -19,7 +20,8 @@ from ottla.model import INTERNAL_TOPICS, ZERO_TOPIC_ID, BrokerId, Epoch, TopicId
 _NUMBER: Final = attrgetter("partition")
 _NO_OVERRIDES: Final[Mapping[str, str]] = MappingProxyType({})
 
-#: Called after an update was applied.
+#: Called after an update was applied. Its `topics_deleted` are all topics that are gone with it: also those that a
+#: whole update does not name, and those in whose place it has others of the same name.
 UpdateListener = Callable[[MetadataUpdate], None]
 
 
@@ -127,9 +129,11 @@ class MetadataCache:
         if update.controller_epoch < self.controller_epoch:
             return False
         self.controller_epoch = update.controller_epoch
+        unnamed: list[str] = []
         if update.whole:
             named = {state.topic for state in update.partitions}
-            self._forget(name for name in list(self._topics) if name not in named)
+            unnamed = [name for name in self._topics if name not in named]
+            self._forget(unnamed)
             self._topic_configs.clear()
             self._broker_configs.clear()
             self._group_configs.clear()
@@ -142,7 +146,7 @@ class MetadataCache:
             self.brokers = MappingProxyType({broker.id: broker for broker in ordered})
             self.doubted = frozenset()
         self._forget(update.topics_deleted)
-        self._apply_partitions(update.partitions, whole=update.whole)
+        replaced = self._apply_partitions(update.partitions, whole=update.whole)
         for name, overrides in update.topic_configs.items():
             self._topic_configs[name] = MappingProxyType(dict(overrides))
         for broker, overrides in update.broker_configs.items():
@@ -154,6 +158,9 @@ class MetadataCache:
                 self._group_configs.pop(group, None)
         self.generation += 1
         self.derived.clear()
+        if unnamed or replaced:
+            gone = list(dict.fromkeys([*update.topics_deleted, *unnamed, *replaced]))
+            update = replace(update, topics_deleted=gone)
         for listener in self._listeners:
             listener(update)
         return True
@@ -168,7 +175,9 @@ class MetadataCache:
             self.doubted -= {broker}
             self.derived.clear()
 
-    def _apply_partitions(self, states: Iterable[PartitionState], *, whole: bool) -> None:
+    def _apply_partitions(self, states: Iterable[PartitionState], *, whole: bool) -> list[str]:
+        """Returns topics in whose place there are others now."""
+        replaced: list[str] = []
         by_topic: dict[str, dict[int, PartitionState]] = {}
         for state in states:
             by_topic.setdefault(state.topic, {})[state.partition] = state
@@ -176,7 +185,9 @@ class MetadataCache:
             topic_id = next(iter(changed.values())).topic_id
             known = self._topics.get(name)
             if known is not None and known.id != topic_id:
-                # Deleted and created again, and the deletion was never heard of.
+                # Deleted and created again, and the deletion was never heard of. Old requests say no ids.
+                if ZERO_TOPIC_ID not in (known.id, topic_id):
+                    replaced.append(name)
                 self._forget([name])
                 known = None
             partitions = changed
@@ -188,6 +199,7 @@ class MetadataCache:
             self._topics[name] = TopicMetadata(name, topic_id, ordered)
             if topic_id != ZERO_TOPIC_ID:
                 self._names[topic_id] = name
+        return replaced
 
     @staticmethod
     def _remember(known: TopicMetadata, changed: Iterable[PartitionState], history: PartitionHistory) -> None:

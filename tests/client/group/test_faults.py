@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from ottla.client.errors import (
     GroupAuthorizationFailed,
     GroupMaxSizeReached,
     RebalanceInProgress,
+    RequestTimedOut,
 )
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
@@ -220,6 +222,87 @@ async def test_a_commit_that_fails_in_passing_is_tried_again(
         await member.consumer.commit({tp: 0})
         assert await member.consumer.committed([tp]) == {tp: CommittedOffset(0)}
         assert script.done()
+        await close(member)
+
+
+def refused_in_passing(seen: asyncio.Event) -> Pass:
+    def change(answer: OffsetCommitResponse) -> None:
+        for topic in answer.topics:
+            for one in topic.partitions:
+                one.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        seen.set()
+
+    return changed(change)
+
+
+Held = Callable[[asyncio.Event], Action]
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["commit", "commit_async"])
+@pytest.mark.parametrize(
+    ("newer", "found"),
+    [
+        (lambda _: Pass(), 6),
+        (lambda end: Pass(until=end), 6),
+        (lambda end: Pass(commit_error(ErrorCode.OFFSET_METADATA_TOO_LARGE).change, end), 5),
+    ],
+    ids=["done", "under way", "refused"],
+)
+async def test_a_commit_that_is_tried_again_undoes_no_newer_one(
+    bootstrap: str, wide_topic: str, group: str, newer: Held, found: int, *, waits: bool
+) -> None:
+    both, other = TopicPartition(wide_topic, 0), TopicPartition(wide_topic, 1)
+    script, seen, end, known = Script(), asyncio.Event(), asyncio.Event(), asyncio.Event()
+    outcomes: list[BaseException | None] = []
+
+    def told(_: object, error: BaseException | None) -> None:
+        outcomes.append(error)
+        known.set()
+
+    async with Proxy(bootstrap, script) as proxy:
+        member = Member(proxy.bootstrap, group, enable_auto_commit=False).subscribe(wide_topic)
+        await until(shares(4, member), member)
+        consumer = member.consumer
+        script.plan(ApiKey.OFFSET_COMMIT, refused_in_passing(seen), newer(end))
+        first = asyncio.create_task(consumer.commit({both: 5, other: 5}))
+        await seen.wait()
+        if waits:
+            second = asyncio.create_task(consumer.commit({both: 6}))
+            second.add_done_callback(lambda done: told(None, done.exception()))
+        else:
+            consumer.commit_async({both: 6}, told)
+        if newer(end) != Pass():
+            # The first one's pause is over; its next attempt waits for what becomes of the second.
+            await asyncio.sleep(0.2)
+            assert not first.done()
+            end.set()
+        await first
+        await known.wait()
+        assert (outcomes == [None]) == (found == 6)
+        assert await consumer.committed([both, other]) == {both: CommittedOffset(found), other: CommittedOffset(5)}
+        # What is asked for now is the newest, be it less.
+        await consumer.commit({both: 2})
+        assert await consumer.committed([both]) == {both: CommittedOffset(2)}
+        assert script.done()
+        await close(member)
+
+
+async def test_a_newer_commit_that_nobody_waits_for_any_more_holds_up_none(
+    bootstrap: str, topic: str, group: str
+) -> None:
+    tp = TopicPartition(topic, 0)
+    script, seen, end = Script(), asyncio.Event(), asyncio.Event()
+    async with Proxy(bootstrap, script) as proxy:
+        member = Member(proxy.bootstrap, group, enable_auto_commit=False).subscribe(topic)
+        await until(shares(1, member), member)
+        script.plan(ApiKey.OFFSET_COMMIT, refused_in_passing(seen), Pass(until=end))
+        first = asyncio.create_task(member.consumer.commit({tp: 5}))
+        await seen.wait()
+        with pytest.raises(RequestTimedOut):
+            await member.consumer.commit({tp: 6}, timeout_ms=200)
+        end.set()
+        await first
+        assert await member.consumer.committed([tp]) == {tp: CommittedOffset(5)}
         await close(member)
 
 

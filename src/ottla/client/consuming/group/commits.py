@@ -1,7 +1,8 @@
 """Commits: how far the group has come, written down by the coordinator, as long as it takes this member for one.
 
 All go over one connection in the order in which they were asked for. What a commit was refused for becomes an error
-that says what to do; what passes by itself is asked again until the time is up.
+that says what to do; what passes by itself is asked again until the time is up. Others may have been sent meanwhile:
+what one that was asked for later has committed is not undone, and counts as committed.
 """
 
 from __future__ import annotations
@@ -63,6 +64,21 @@ _GONE: Final[frozenset[int]] = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 
 _FENCED: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 
 
+class _Asked:
+    """A commit, from the call until it is settled."""
+
+    __slots__ = ("answered", "generation", "number", "offsets")
+
+    def __init__(self, number: int, offsets: Offsets, generation: int) -> None:
+        #: Rises with each that is asked for.
+        self.number = number
+        self.offsets = offsets
+        #: In which it was asked for.
+        self.generation = generation
+        #: Set when the attempt that is written, if one is, has come to something.
+        self.answered = asyncio.Event()
+
+
 class Commits:
     def __init__(
         self,
@@ -93,6 +109,13 @@ class Commits:
         #: Held from the choice of a connection until the request is written: that is what keeps the order.
         self._turn = asyncio.Lock()
         self._pending: set[asyncio.Task[None]] = set()
+        #: Numbers of the last that was asked for, and of the newest that was ever written.
+        self._asked = 0
+        self._newest_sent = 0
+        #: Written, and not answered yet.
+        self._unanswered: set[_Asked] = set()
+        #: By partition, the number of the last one that is committed: as many as were ever this consumer's.
+        self._committed: dict[TopicPartition, int] = {}
 
     # What callers use
 
@@ -106,14 +129,14 @@ class Commits:
         timeout = (self._settings.default_api_timeout_ms if timeout_ms is None else timeout_ms) / 1000
         last: KafkaError | None = None
         failures = 0
-        generation = self._membership.generation
+        asked = self._ask(offsets)
         try:
             async with asyncio.timeout(timeout):
                 if self._pending:
                     await asyncio.wait(set(self._pending))
                 while True:
                     try:
-                        await self._attempt(offsets, generation, _GONE if pass_over_gone else frozenset())
+                        await self._attempt(asked, _GONE if pass_over_gone else frozenset())
                     except KafkaError as error:
                         if not self._passes(error):
                             raise
@@ -129,7 +152,7 @@ class Commits:
         """Commits once, in the background; `then` hears what became of it."""
         if len(self._pending) >= PENDING_MAX:
             raise TooManyCommits(f"{PENDING_MAX} commits are unanswered: wait for some of them first")
-        task = asyncio.get_running_loop().create_task(self._once(dict(offsets), self._membership.generation, then))
+        task = asyncio.get_running_loop().create_task(self._once(self._ask(dict(offsets)), then))
         self._pending.add(task)
         task.add_done_callback(self._pending.discard)
         if then is not None:
@@ -152,15 +175,19 @@ class Commits:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _once(self, offsets: Offsets, generation: int, then: OnCommitted | None) -> None:
+    def _ask(self, offsets: Offsets) -> _Asked:
+        self._asked += 1
+        return _Asked(self._asked, offsets, self._membership.generation)
+
+    async def _once(self, asked: _Asked, then: OnCommitted | None) -> None:
         failed: KafkaError | None = None
         try:
-            if offsets:
-                await self._attempt(offsets, generation)
+            if asked.offsets:
+                await self._attempt(asked)
         except KafkaError as error:
             failed = error
         if then is not None:
-            _told(then, offsets, failed)
+            _told(then, asked.offsets, failed)
 
     def _passes(self, error: KafkaError) -> bool:
         """Whether to try again. While this member itself is joining, the end of that is waited for."""
@@ -170,16 +197,19 @@ class Commits:
 
     # One attempt
 
-    async def _attempt(self, offsets: Offsets, since: int, passed_over: frozenset[int] = frozenset()) -> None:
-        """Raises the only partition's error, or SomeFailed, or what kept all of it from being committed. `since` is the
-        generation in which the commit was asked for."""
+    async def _attempt(self, asked: _Asked, passed_over: frozenset[int] = frozenset()) -> None:
+        """Raises the only partition's error, or SomeFailed, or what kept all of it from being committed."""
         membership = self._membership
         try:
             async with self._turn:
+                # Nothing newer is sent from here until the request is written.
+                offsets = await self._left_to_commit(asked)
+                if not offsets:
+                    return
                 connection = await self._coordinator.connection()
                 generation = membership.generation
                 if self._subscribed() and (
-                    generation == NO_GENERATION or (generation != since and not self._holds(offsets))
+                    generation == NO_GENERATION or (generation != asked.generation and not self._holds(offsets))
                 ):
                     raise self.not_committed()
                 request, version = self._request(offsets, connection.version(ApiKey.OFFSET_COMMIT))
@@ -187,13 +217,47 @@ class Commits:
                     connection.version(ApiKey.OFFSET_COMMIT, at_least=_STATIC_SINCE)
                 await connection.room(self._settings.request_timeout_ms)
                 future = connection.send(request, OffsetCommitResponse, version, self._settings.request_timeout_ms)
+                self._newest_sent = max(self._newest_sent, asked.number)
+                self._unanswered.add(asked)
+                asked.answered.clear()
             answer = await future
+            done, errors = self._read(answer, request, version, offsets, passed_over)
+            self._committed |= {tp: max(asked.number, self._committed.get(tp, 0)) for tp in done}
         except KafkaError as error:
             self._coordinator.blame(error)
             raise
+        finally:
+            self._unanswered.discard(asked)
+            asked.answered.set()
+        for refused in errors.values():
+            self._look_at(refused, generation)
+        settled(done | dict.fromkeys(asked.offsets.keys() - offsets.keys()), errors)
+
+    async def _left_to_commit(self, asked: _Asked) -> Offsets:
+        """Without partitions of which something newer is committed. Of what is under way that is waited for: if it is
+        refused, this one is the last."""
+        offsets = asked.offsets
+        if asked.number > self._newest_sent:
+            return offsets
+        for newer in [each for each in self._unanswered if each.number > asked.number]:
+            if not offsets.keys().isdisjoint(newer.offsets):
+                await newer.answered.wait()
+        committed = self._committed
+        return {tp: offset for tp, offset in offsets.items() if committed.get(tp, 0) <= asked.number}
+
+    def _read(
+        self,
+        answer: OffsetCommitResponse,
+        request: OffsetCommitRequest,
+        version: int,
+        offsets: Offsets,
+        passed_over: frozenset[int],
+    ) -> tuple[dict[TopicPartition, None], dict[TopicPartition, KafkaError]]:
+        """What is committed, and what is not."""
+        group = self._membership.group_id
         names = {bytes(topic.topic_id): topic.name for topic in request.topics} if version >= _BY_ID else {}
         errors: dict[TopicPartition, KafkaError] = {
-            tp: BadAnswer(f"group {membership.group_id}: the coordinator said nothing about {tp}") for tp in offsets
+            tp: BadAnswer(f"group {group}: the coordinator said nothing about {tp}") for tp in offsets
         }
         done: dict[TopicPartition, None] = {}
         for topic in answer.topics:
@@ -206,9 +270,7 @@ class Commits:
                     errors[tp] = error_of(one.error_code, about=str(tp))
                 else:
                     done[tp] = None
-        for refused in errors.values():
-            self._look_at(refused, generation)
-        settled(done, errors)
+        return done, errors
 
     def _request(self, offsets: Offsets, newest: int) -> tuple[OffsetCommitRequest, int]:
         membership = self._membership
