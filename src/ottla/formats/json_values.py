@@ -1,8 +1,8 @@
 """From what a JSON text holds to values of a schema's types, by the rules of Spark's `from_json`.
 
 A member that does not fit its type is a null and a fault, and the others stay; so is a whole list or map of which one
-value does not fit. Numbers are kept as the text that they
-were until their type is known, so that none loses digits on the way.
+value does not fit. Numbers are kept as the text that they were until their type is known, so that none loses digits on
+the way.
 """
 
 from __future__ import annotations

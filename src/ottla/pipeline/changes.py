@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ottla.pipeline.columns import check_ordered, quoted
+from ottla.pipeline.columns import check_ordered, is_comparable, quoted
 from ottla.pipeline.definitions import Flow, Kind, enter
 from ottla.pipeline.errors import BadDefinition
 from ottla.pipeline.reading import ERROR, RECORD, read_stream
@@ -223,17 +223,7 @@ def _comparable(frame: Any, name: str) -> Any:
     from pyspark.sql import functions as F  # noqa: N812
 
     column = F.col(quoted(name))
-    return column if _is_comparable(frame.schema[name].dataType) else F.to_json(F.struct(column), _AS_TEXT)
-
-
-def _is_comparable(kind: Any) -> bool:
-    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
-
-    if isinstance(kind, StructType):
-        return all(_is_comparable(field.dataType) for field in kind.fields)
-    if isinstance(kind, ArrayType):
-        return _is_comparable(kind.elementType)
-    return not isinstance(kind, MapType | VariantType)
+    return column if is_comparable(frame.schema[name].dataType) else F.to_json(F.struct(column), _AS_TEXT)
 
 
 def first_of_each(frame: Any, window: Any) -> Any:

@@ -71,13 +71,17 @@ def check_key(what: str, key: str, kind: Any) -> None:
 
 def check_ordered(what: str, kind: Any) -> None:
     """Raises BadDefinition for what cannot be put in order."""
+    if not is_comparable(kind):
+        raise BadDefinition(
+            f"{what} is {kind.simpleString()}, which Spark cannot compare: take a part of it, or a text"
+        )
+
+
+def is_comparable(kind: Any) -> bool:
     from pyspark.sql.types import CalendarIntervalType, GeographyType, GeometryType, MapType, VariantType
 
-    for _, part in _parts(kind):
-        if isinstance(part, MapType | VariantType | CalendarIntervalType | GeometryType | GeographyType):
-            raise BadDefinition(
-                f"{what} is {kind.simpleString()}, which Spark cannot compare: take a part of it, or a text"
-            )
+    without = MapType | VariantType | CalendarIntervalType | GeometryType | GeographyType
+    return not any(isinstance(part, without) for _, part in _parts(kind))
 
 
 def _parts(kind: Any, path: str = "") -> Iterator[tuple[str, Any]]:

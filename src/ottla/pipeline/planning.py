@@ -14,7 +14,7 @@ from typing import Any, Final
 from ottla.pipeline.changes import MARK, NUMBER, RUN, scd_type_of
 from ottla.pipeline.columns import check_key, check_stored, check_streamed
 from ottla.pipeline.definitions import Flow, Kind
-from ottla.pipeline.errors import BadDefinition, BadState, PipelineError
+from ottla.pipeline.errors import ANEW, BadDefinition, BadState, PipelineError
 from ottla.pipeline.expectations import DECODES, Action, Rule
 from ottla.pipeline.loading import PipelineFile
 from ottla.pipeline.places import Places
@@ -27,8 +27,6 @@ from ottla.pipeline.tables.stream import FORMAT, PATH
 
 #: Records of one micro-batch: so many of 100 bytes are a few hundred MB in Java.
 _RECORDS_A_BATCH: Final = "1000000"
-#: How errors about a table that is there end.
-_ANEW: Final = "or delete the flow's folders in tables/ and checkpoints/ and run it anew"
 #: What rows are marked with while they are written.
 OWN_COLUMNS: Final = frozenset({"_failed", "_bucket", MARK, NUMBER, RUN})
 
@@ -252,7 +250,7 @@ def check_keeping(flow: Flow, log: TableLog) -> None:
         now, before = (f"the keys {', '.join(keys)}" if keys else "no keys" for keys in (flow.keys, state.keys))
         raise BadState(
             f"{flow.text} has {now}, and {log.folder} was written with {before}: rows with the same keys would be "
-            f"there twice; give them back, {_ANEW}"
+            f"there twice; give them back, or {ANEW}"
         )
     kind = scd_type_of(one["name"] for one in (state.schema or {}).get("fields", ()))
     wanted = None if flow.changes is None else flow.changes.scd_type
@@ -260,7 +258,7 @@ def check_keeping(flow: Flow, log: TableLog) -> None:
         now, before = ("rows as they come" if one is None else f"changes as SCD {one}" for one in (wanted, kind))
         raise BadState(
             f"{flow.text} keeps {now}, and {log.folder} was written with {before}: the rows that are there would be "
-            f"taken for others; give that back, {_ANEW}"
+            f"taken for others; give that back, or {ANEW}"
         )
 
 
@@ -281,7 +279,7 @@ def stored_schema(flow: Flow, schema: Any, log: TableLog) -> Any:
         if one.name in types and types[one.name] != one.dataType:
             raise BadState(
                 f"{flow.text}: the column {one.name} is {one.dataType.simpleString()} in {log.folder}, and would be "
-                f"{types[one.name].simpleString()}: cast it, give it another name, {_ANEW}"
+                f"{types[one.name].simpleString()}: cast it, give it another name, or {ANEW}"
             )
     new = [one for one in now.fields if one.name not in before.fieldNames()]
     there_as = {one.name.lower(): one.name for one in before.fields}
@@ -289,7 +287,7 @@ def stored_schema(flow: Flow, schema: Any, log: TableLog) -> Any:
         if one.name.lower() in there_as:
             raise BadState(
                 f"{flow.text}: the column {one.name} is {there_as[one.name.lower()]} in {log.folder}, and to Spark the "
-                f"two names are one: give it back by alias, give it another name, {_ANEW}"
+                f"two names are one: give it back by alias, give it another name, or {ANEW}"
             )
     return StructType([*before.fields, *new])
 

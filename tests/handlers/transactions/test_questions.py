@@ -29,6 +29,7 @@ from ottla.protocol.generated.add_partitions_to_txn import (
 )
 from ottla.storage.errors import AppendRefused
 from ottla.storage.log.append import Origin
+from ottla.storage.log.log import Log
 from ottla.transactions.asked import ProducerPartitions, Reply
 
 TP = TopicPartition("orders", 0)
@@ -366,6 +367,12 @@ def test_where_nobody_says_when_it_is_asked_again_after_growing_pauses(ends_afte
     scene(play)
 
 
+def assert_void(first: FirstBatch, log: Log) -> None:
+    with pytest.raises(AppendRefused) as refused:
+        first.check(log)
+    assert refused.value.error is ErrorCode.INVALID_TXN_STATE
+
+
 @pytest.mark.parametrize("ends_meanwhile", [False, True])
 def test_a_marker_that_comes_before_the_batch_is_seen(ends_meanwhile: bool) -> None:
     async def play(room: Room) -> None:
@@ -382,9 +389,7 @@ def test_a_marker_that_comes_before_the_batch_is_seen(ends_meanwhile: bool) -> N
             assert first_batch(room.questions, log, TP, records, transaction) is None
             return
         put(log, marker(7, 2, aborts=True), origin=Origin.COORDINATOR)
-        with pytest.raises(AppendRefused) as refused:
-            first.check(log)
-        assert refused.value.error is ErrorCode.INVALID_TXN_STATE
+        assert_void(first, log)
 
     scene(play)
 
@@ -447,9 +452,7 @@ def test_of_one_epoch_for_all_transactions_what_a_marker_made_void_stays_so() ->
         put(log, marker(7, 1, aborts=True), origin=Origin.COORDINATOR)
         room.link.answers[0].set_result(ErrorCode.NONE)
         assert await first.answer is ErrorCode.NONE
-        with pytest.raises(AppendRefused) as refused:
-            first.check(log)
-        assert refused.value.error is ErrorCode.INVALID_TXN_STATE
+        assert_void(first, log)
 
     scene(play)
 
@@ -468,9 +471,7 @@ def test_what_markers_make_void_again_and_again_is_refused() -> None:
                 room.link.answers[asked].set_result(ErrorCode.NONE)
                 asked += 1
         assert 3 < asked < 20
-        with pytest.raises(AppendRefused) as refused:
-            first.check(log)
-        assert refused.value.error is ErrorCode.INVALID_TXN_STATE
+        assert_void(first, log)
 
     scene(play)
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
-from ottla.pipeline.errors import BadState
+from ottla.pipeline.errors import ANEW, BadState
 
 LOG: Final = "_ottla"
 DATA: Final = "data"
@@ -203,10 +203,7 @@ class TableLog:
         for version in range(after + 1, until + 1):
             commit = self._read(version)
             if commit is None:
-                raise BadState(
-                    f"{self.folder} has no version {version} any more, which a flow has not read: "
-                    "delete the flow's folders in checkpoints/ and tables/, and run it anew"
-                )
+                raise BadState(f"{self.folder} has no version {version} any more, which a flow has not read: {ANEW}")
             found.append(commit)
         return found
 

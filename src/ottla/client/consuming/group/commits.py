@@ -110,7 +110,7 @@ class Commits:
         self._turn = asyncio.Lock()
         self._pending: set[asyncio.Task[None]] = set()
         #: Numbers of the last that was asked for, and of the newest that was ever written.
-        self._asked = 0
+        self._last_number = 0
         self._newest_sent = 0
         #: Written, and not answered yet.
         self._unanswered: set[_Asked] = set()
@@ -176,8 +176,8 @@ class Commits:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _ask(self, offsets: Offsets) -> _Asked:
-        self._asked += 1
-        return _Asked(self._asked, offsets, self._membership.generation)
+        self._last_number += 1
+        return _Asked(self._last_number, offsets, self._membership.generation)
 
     async def _once(self, asked: _Asked, then: OnCommitted | None) -> None:
         failed: KafkaError | None = None
