@@ -301,6 +301,22 @@ def test_a_stopping_broker_hands_its_partitions_over_first() -> None:
         cluster.run(scenario(cluster))
 
 
+def test_a_broker_that_is_registered_anew_while_it_stops_hands_over_all_the_same() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        assert await cluster.create(1, "t", {0: (2, 3, 1)}) is ErrorCode.NONE
+        before = cluster.epoch(2)
+        stop = asyncio.ensure_future(cluster.brokers[2].stop())
+        await cluster.expire(2)
+        await until(lambda: cluster.epoch_or_none(2) not in (None, before))
+        await stop
+        assert cluster.said("others lead this broker's partitions")
+        assert not cluster.said("stops although it leads")
+
+    with SimulatedCluster(3, properties={"controlled.shutdown.retry.backoff.ms": "1000"}) as cluster:
+        cluster.run(scenario(cluster))
+
+
 def test_a_client_that_knows_one_broker_learns_of_the_new_leader_before_that_one_hangs_up() -> None:
     async def scenario(cluster: SimulatedCluster) -> None:
         await cluster.start()

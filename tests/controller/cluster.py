@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from tests.coordination.contract import until
 
+from ottla.broker.memory import BrokerMemory
 from ottla.controller.controller import ClusterController
 from ottla.controller.deciding.orders import ReplicaStop
 from ottla.controller.deciding.rules import ControllerSettings
@@ -178,7 +179,9 @@ class Cluster:
         # Logs outlive the process.
         self.broker.roles = logs
         ports = self.world.machine("m")
-        self.controller = ClusterController(session, ports.clock, ports.entropy, lambda _: self.broker, settings)
+        self.controller = ClusterController(
+            session, ports.clock, ports.entropy, lambda _: self.broker, settings, BrokerMemory(self.broker.cache)
+        )
         await make_persistent_paths(session)
         registration = BrokerRegistration((ENDPOINT,), rack, ports.clock.wall_ms())
         await register_broker(session, settings.broker_id, registration)

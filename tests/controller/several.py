@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from tests.controller.cluster import ENDPOINT, SETTINGS, Broker, is_settled
 from tests.coordination.contract import until
 
+from ottla.broker.memory import BrokerMemory
 from ottla.controller.controller import ClusterController
 from ottla.controller.identity import make_persistent_paths
 from ottla.controller.interface import IsrChange, IsrResult, TopicToCreate
@@ -139,7 +140,12 @@ class Brokers:
         ports = self.world.machine("m")
         settings = replace(SETTINGS, broker_id=BrokerId(number), **self.settings)
         return ClusterController(
-            self.sessions[number], ports.clock, ports.entropy, lambda found: self.all[found.id], settings
+            self.sessions[number],
+            ports.clock,
+            ports.entropy,
+            lambda found: self.all[found.id],
+            settings,
+            BrokerMemory(self.all[number].cache),
         )
 
     async def die(self, number: int) -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.controller.cluster import ENDPOINT, SETTINGS, Broker, Cluster
 from tests.coordination.contract import until
 
+from ottla.broker.memory import BrokerMemory
 from ottla.controller.controller import ClusterController
 from ottla.controller.identity import make_persistent_paths
 from ottla.controller.interface import ConfigOverrides, ConfigTarget, ConfigTargetType, TopicRef, TopicToCreate
@@ -43,7 +44,10 @@ class Brokers(Cluster):
     def new_controller(self, session: LocalSession, broker: int = 1) -> ClusterController:
         ports = self.world.machine("m")
         settings = replace(SETTINGS, broker_id=BrokerId(broker))
-        return ClusterController(session, ports.clock, ports.entropy, lambda found: self.all[found.id], settings)
+        memory = BrokerMemory(self.all[broker].cache)
+        return ClusterController(
+            session, ports.clock, ports.entropy, lambda found: self.all[found.id], settings, memory
+        )
 
     async def register(self, number: int) -> None:
         store = self.session.store

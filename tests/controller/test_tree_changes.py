@@ -8,14 +8,40 @@ from collections.abc import Iterator
 import pytest
 from tests.controller.several import Brokers, ids
 
-from ottla.controller.interface import ConfigOverrides, ConfigTarget, ConfigTargetType, TopicRef, TopicToCreate
+from ottla.controller.interface import (
+    ConfigChanges,
+    ConfigOverrides,
+    ConfigTarget,
+    ConfigTargetType,
+    TopicRef,
+    TopicToCreate,
+)
 from ottla.coordination.interface import Stat, Watch
 from ottla.coordination.local import LocalSession
-from ottla.coordination.notifications import CONFIG_CHANGE_PREFIX, decode_config_change, encode_config_change
-from ottla.coordination.znodes import decode_topic, encode_config
+from ottla.coordination.notifications import (
+    CONFIG_CHANGE_PREFIX,
+    CONFIG_CHANGES,
+    decode_config_change,
+    encode_config_change,
+)
+from ottla.coordination.znodes import decode_config, decode_topic, encode_config
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 
 RETENTION = {"retention.ms": "7"}
+#: Of one broker, of all, and of a group.
+OVERRIDDEN = (
+    ConfigTarget(ConfigTargetType.BROKER, "2"),
+    ConfigTarget(ConfigTargetType.BROKER, ""),
+    ConfigTarget(ConfigTargetType.GROUP, "a/b"),
+)
+OVERRIDES = dict(
+    zip(
+        OVERRIDDEN,
+        ({"log.cleaner.threads": "2"}, {"log.retention.ms": "8"}, {"consumer.session.timeout.ms": "50000"}),
+        strict=True,
+    )
+)
+CONFIG_NODES = ("/config/topics/orders", "/config/brokers/2", "/config/brokers/<default>", "/config/groups/a%2Fb")
 
 
 @pytest.fixture
@@ -147,8 +173,8 @@ def test_nodes_that_are_damaged_while_the_controller_runs_stop_nothing(brokers: 
         await brokers.person.delete("/controller")
 
     brokers.settle(work())
-    # Not even the next controller, which knows nothing of the topic: its brokers serve it on.
-    assert brokers.seen_by(1, "more").leader == 2
+    # Not even the next controller, which has never read the topic: brokers serve it on, and clients find it.
+    assert [brokers.seen_by(1, name).leader for name in ("more", "orders")] == [2, 2]
     assert "the znode /brokers/topics/orders is damaged" in "\n".join(log_lines)
     assert TopicPartition("orders", 0) in brokers.all[2].roles
     brokers.settle(brokers.person.set("/brokers/topics/orders", assignment((2, 3))))
@@ -167,6 +193,45 @@ def test_what_is_damaged_is_as_it_was_known(brokers: Brokers) -> None:
     brokers.settle(brokers.die(3))
     assert brokers.seen_by(1, "orders").isr == (2,)
     assert brokers.person.store._tree.nodes["/brokers/topics/orders/partitions/1/state"].data == b"{"
+
+
+def test_what_is_damaged_is_for_the_next_controller_as_its_broker_knew_it(brokers: Brokers) -> None:
+    brokers.settle(brokers.create_all("orders", [(2, 3), (3, 2)], RETENTION))
+    for target in OVERRIDDEN:
+        brokers.settle(brokers.controller.alter_configs([ConfigOverrides(target, OVERRIDES[target])]))
+    before = brokers.all[1].cache.topics["orders"]
+    for path in ("/brokers/topics/orders", "/brokers/topics/orders/partitions/1/state", *CONFIG_NODES):
+        brokers.settle(brokers.person.set(path, b"{"))
+    gone: list[str] = []
+    for broker in brokers.all.values():
+        broker.cache.listen(lambda update: gone.extend(update.topics_deleted))
+    for _ in range(2):
+        brokers.settle(brokers.person.delete("/controller"))
+        brokers.settle(brokers.create(f"more-{_}", 1))
+    for broker in brokers.all.values():
+        cache = broker.cache
+        after = cache.topics["orders"]
+        assert (after.id, [state.leader for state in after.partitions]) == (before.id, [2, 3])
+        assert (cache.topic_config("orders"), cache.broker_config(2)) == (RETENTION, {"log.cleaner.threads": "2"})
+        assert cache.default_broker_config() == {"log.retention.ms": "8"}
+        assert cache.group_config("a/b") == {"consumer.session.timeout.ms": "50000"}
+    assert gone == []
+    brokers.settle(brokers.die(3))
+    assert brokers.seen_by(1, "orders").isr == (2,)
+    assert brokers.person.store._tree.nodes["/brokers/topics/orders/partitions/1/state"].data == b"{"
+
+
+def test_a_note_of_overrides_that_cannot_be_read_takes_none_away(brokers: Brokers) -> None:
+    for target in OVERRIDDEN:
+        brokers.settle(brokers.controller.alter_configs([ConfigOverrides(target, OVERRIDES[target])]))
+    for path in CONFIG_NODES[1:]:
+        brokers.settle(brokers.person.set(path, b"{"))
+        note = encode_config_change(path.removeprefix("/config/"))
+        brokers.settle(brokers.person.create(CONFIG_CHANGE_PREFIX, note, sequential=True))
+    cache = brokers.all[1].cache
+    assert cache.broker_config(2) == {"log.cleaner.threads": "2"}
+    assert cache.default_broker_config() == {"log.retention.ms": "8"}
+    assert cache.group_config("a/b") == {"consumer.session.timeout.ms": "50000"}
 
 
 # Overrides.
@@ -219,6 +284,30 @@ def test_a_change_of_overrides_is_said_to_other_brokers_and_forgotten_in_time(br
     brokers.settle(change("51000"))
     # What has not changed is not written, nor said.
     assert changes() == ["topics/orders", "groups/a%2Fb"]
+
+
+def test_overrides_that_are_written_while_a_controller_begins_are_known_to_it(brokers: Brokers) -> None:
+    """Behind its reading, and before its first look at what has changed: its next change would undo them."""
+    written: list[str] = []
+
+    class Overtaken(LocalSession):
+        async def children(self, path: str, watch: Watch | None = None) -> tuple[list[str], Stat]:
+            if path == CONFIG_CHANGES and watch is not None and not written:
+                written.append(path)
+                await brokers.person.set("/config/topics/orders", encode_config(RETENTION))
+                note = encode_config_change("topics/orders")
+                await brokers.person.create(CONFIG_CHANGE_PREFIX, note, sequential=True)
+            return await super().children(path, watch)
+
+    brokers.settle(brokers.create("orders", 2, 3, configs={"retention.ms": "6"}))
+    for session in brokers.sessions.values():
+        session.__class__ = Overtaken
+    brokers.settle(brokers.person.delete("/controller"))
+    assert written
+    change = ConfigChanges(ConfigTarget(ConfigTargetType.TOPIC, "orders"), (("max.message.bytes", 0, "5"),))
+    assert [made.error for made in brokers.run(brokers.controller.alter_configs([change]))] == [ErrorCode.NONE]
+    data = brokers.person.store._tree.nodes["/config/topics/orders"].data
+    assert decode_config("", data) == RETENTION | {"max.message.bytes": "5"}
 
 
 # Watches.

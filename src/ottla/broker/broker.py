@@ -332,7 +332,7 @@ class Broker:
         parts = self._parts
         if parts is not None and self._started and self.hands_over and self.lost is None:
             self.is_handing_over = True
-            await hand_over(self.config.broker, parts.services, parts.announced.broker_epoch)
+            await hand_over(self.config.broker, parts.services, lambda: parts.announced.broker_epoch)
             self.is_handing_over = False
         if self._server is not None:
             self._server.stop_accepting()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from ottla import logs
@@ -23,10 +24,11 @@ _LOOK_S: Final = 0.1
 LINGER_S: Final = 0.2
 
 
-async def hand_over(config: BrokerConfig, services: Services, broker_epoch: int) -> None:
+async def hand_over(config: BrokerConfig, services: Services, broker_epoch: Callable[[], int]) -> None:
     """Returns when nothing is led here any more that another broker could lead, or when that takes too many tries.
 
-    A broker that is alone has nobody to hand anything over to.
+    A broker that is alone has nobody to hand anything over to. Its session may end meanwhile, and it is registered
+    anew then: each try is under the `broker_epoch` of its moment.
     """
     if not config.controlled_shutdown or _is_alone(services):
         return
@@ -35,7 +37,7 @@ async def hand_over(config: BrokerConfig, services: Services, broker_epoch: int)
     for attempt in range(max(1, config.controlled_shutdown_retries_max)):
         if attempt and await _alone_within(services, config.controlled_shutdown_retry_backoff_ms / 1000):
             return
-        answer = await _asked(services, broker_epoch)
+        answer = await _asked(services, broker_epoch())
         if answer is None:
             why = "the controller did not answer"
             continue

@@ -25,6 +25,7 @@ from ottla.broker.handing_over import HandingOver
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.isr_requests import IsrRequests
 from ottla.broker.membership import Member, Membership
+from ottla.broker.memory import BrokerMemory
 from ottla.broker.reaching import BrokerReach
 from ottla.broker.replica_reports import ReplicaReports
 from ottla.broker.standing_aside import StandingAside
@@ -114,6 +115,7 @@ class BrokerParts:
             ports.entropy,
             lambda found: self.reach.receiver(self.own_controller, found),
             self._controller_settings(),
+            BrokerMemory(metadata),
         )
         self.features = FinalizedFeatures()
         self.membership = Membership(

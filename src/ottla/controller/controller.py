@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla.controller.core import log
-from ottla.controller.deciding.context import ClusterContext
+from ottla.controller.deciding.context import ClusterContext, Memory
 from ottla.controller.deciding.rules import ControllerSettings
 from ottla.controller.electing.controllership import ControllerClaim, compete, holds
 from ottla.controller.interface import (
@@ -65,12 +65,15 @@ class ClusterController:
         entropy: Entropy,
         receivers: Receivers,
         settings: ControllerSettings,
+        memory: Memory,
     ) -> None:
+        """`memory` is what this broker knows: a new tenure has nothing else for nodes that it cannot read."""
         self._coordination = coordination
         self._clock = clock
         self._entropy = entropy
         self._receivers = receivers
         self._settings = settings
+        self._memory = memory
         self.numbers = ControllerNumbers()
         #: Something has happened to the controller's node, or to the tenure.
         self._changed = asyncio.Event()
@@ -104,6 +107,7 @@ class ClusterController:
             self._receivers,
             self._settings,
             self.numbers,
+            self._memory,
             lambda: self._changed.set(),
         )
 

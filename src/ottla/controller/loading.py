@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final, TypeVar
 
 from ottla import logs
-from ottla.controller.deciding.context import ClusterContext, TopicContext, VersionedState
+from ottla.controller.deciding.context import ClusterContext, Memory, TopicContext, VersionedState
 from ottla.coordination.errors import NoNode
 from ottla.coordination.interface import Coordination, Stat, Watch
 from ottla.coordination.znode_json import DamagedZnode
@@ -52,6 +51,9 @@ READ_AT_ONCE: Final = 250
 
 #: What was asked for, its path, and the node if it is there.
 _Nodes = Sequence[tuple[K, str, tuple[bytes, Stat] | None]]
+
+#: Of those who have seen nothing before.
+NO_MEMORY: Final[Memory] = ClusterContext()
 
 #: Called with each node that cannot be read. What it raises ends the loading; where it returns the node is passed over.
 OnDamage = Callable[[DamagedZnode], None]
@@ -109,22 +111,22 @@ async def load_topics(
     context: ClusterContext,
     watch: Watch | None = None,
     on_damage: OnDamage = refuse,
-    known: Mapping[str, TopicContext] = MappingProxyType({}),
+    memory: Memory = NO_MEMORY,
 ) -> None:
     """Fills in topics, their partitions' states, their overrides, and which are being deleted.
 
     `watch` is left on the list of topics and on each of them: partitions have none of their own. What cannot be read is
-    as it was `known`.
+    as it is remembered.
     """
     names = await topic_names(coordination, watch)
     config_nodes = set(await children_of(coordination, TOPIC_CONFIGS))
     for topic in await load_assignments(coordination, names, watch, on_damage):
         context.add_topic(topic)
     for name in names:
-        if name in known and name not in context.topics:
-            context.add_topic(known[name])
+        if name not in context.topics and (remembered := memory.topic(name)) is not None:
+            context.add_topic(remembered)
     context.config_nodes = config_nodes
-    await load_parts(coordination, list(context.topics.values()), config_nodes, on_damage, known)
+    await load_parts(coordination, list(context.topics.values()), config_nodes, on_damage, memory)
     context.deleting = set(await children_of(coordination, DELETE_TOPICS))
 
 
@@ -154,7 +156,7 @@ async def load_parts(
     topics: Sequence[TopicContext],
     config_nodes: Collection[str],
     on_damage: OnDamage = refuse,
-    known: Mapping[str, TopicContext] = MappingProxyType({}),
+    memory: Memory = NO_MEMORY,
 ) -> None:
     """Overrides and states of topics."""
     by_name = {topic.name: topic for topic in topics}
@@ -162,8 +164,8 @@ async def load_parts(
     for some in pieces(configured, READ_AT_ONCE):
         for name, path, (data, _) in _there(await _nodes(coordination, some)):
             configs = _decoded(decode_config, path, data, on_damage)
-            if configs is None and name in known:
-                configs = known[name].configs
+            if configs is None and (remembered := memory.topic(name)) is not None:
+                configs = remembered.configs
             by_name[name].configs = configs or {}
     wanted = (TopicPartition(topic.name, partition) for topic in topics for partition in topic.replicas)
     decoded: dict[bytes, LeaderAndIsr] = {}
@@ -177,8 +179,9 @@ async def load_parts(
                 by_name[name].written[partition] = stat.mzxid
             else:
                 by_name[name].damaged.add(partition)
-                if name in known and partition in known[name].states:
-                    by_name[name].states[partition] = known[name].states[partition]
+                remembered = memory.topic(name)
+                if remembered is not None and partition in remembered.states:
+                    by_name[name].states[partition] = remembered.states[partition]
 
 
 async def load_states(
@@ -207,29 +210,38 @@ async def load_states(
 async def load_topic_configs(coordination: Coordination, on_damage: OnDamage = refuse) -> dict[str, dict[str, str]]:
     """Of all topics that have a node for them."""
     names = [name for name in await children_of(coordination, TOPIC_CONFIGS) if topic_name_fault(name) is None]
-    return await _load_configs(coordination, ((name, topic_config_path(name)) for name in names), on_damage)
+    paths = ((name, topic_config_path(name)) for name in names)
+    return await _load_configs(coordination, paths, on_damage, NO_MEMORY.broker_overrides)
 
 
-async def load_broker_configs(coordination: Coordination, on_damage: OnDamage = refuse) -> dict[str, dict[str, str]]:
+async def load_broker_configs(
+    coordination: Coordination, on_damage: OnDamage = refuse, memory: Memory = NO_MEMORY
+) -> dict[str, dict[str, str]]:
     names = await children_of(coordination, BROKER_CONFIGS)
     paths = ((name, broker_config_path(name)) for name in names if name.isdigit() or name == DEFAULT_BROKER)
-    return await _load_configs(coordination, paths, on_damage)
+    return await _load_configs(coordination, paths, on_damage, memory.broker_overrides)
 
 
-async def load_group_configs(coordination: Coordination, on_damage: OnDamage = refuse) -> dict[str, dict[str, str]]:
+async def load_group_configs(
+    coordination: Coordination, on_damage: OnDamage = refuse, memory: Memory = NO_MEMORY
+) -> dict[str, dict[str, str]]:
     names = await children_of(coordination, GROUP_CONFIGS)
-    found = await _load_configs(coordination, ((name, f"{GROUP_CONFIGS}/{name}") for name in names), on_damage)
-    return {entity_name(name): configs for name, configs in found.items()}
+    paths = ((entity_name(name), f"{GROUP_CONFIGS}/{name}") for name in names)
+    return await _load_configs(coordination, paths, on_damage, memory.group_overrides)
 
 
 async def _load_configs(
-    coordination: Coordination, paths: Iterable[tuple[str, str]], on_damage: OnDamage
+    coordination: Coordination,
+    paths: Iterable[tuple[str, str]],
+    on_damage: OnDamage,
+    remembered: Callable[[str], Mapping[str, str]],
 ) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for some in pieces(paths, READ_AT_ONCE):
         for name, path, (data, _) in _there(await _nodes(coordination, some)):
+            configs = _decoded(decode_config, path, data, on_damage)
             # There is a node, whatever it says.
-            found[name] = _decoded(decode_config, path, data, on_damage) or {}
+            found[name] = dict(remembered(name)) if configs is None else configs
     return found
 
 

@@ -15,6 +15,7 @@ from typing import Final, TypeVar, cast
 from ottla.controller import identity
 from ottla.controller.announcing.announcer import Announcer
 from ottla.controller.core import ControllerCore, log
+from ottla.controller.deciding.context import Memory
 from ottla.controller.deciding.refusal import Refusal
 from ottla.controller.deciding.rules import ControllerSettings
 from ottla.controller.electing.controllership import ControllerClaim
@@ -57,9 +58,10 @@ class Tenure:
         receivers: Receivers,
         settings: ControllerSettings,
         numbers: ControllerNumbers,
+        memory: Memory,
         on_end: Callable[[], None],
     ) -> None:
-        """`on_end` is called once, at its end."""
+        """`memory` is what this broker knows, as of before. `on_end` is called once, at its end."""
         self._settings = settings
         self._on_end = on_end
         self.announcer = Announcer(clock.monotonic_ms, self._answers_came, self._announcement_failed)
@@ -68,7 +70,9 @@ class Tenure:
         self.creations = CreationTurns(core, self.deletions)
         self.answers = AnswerTurns(core, self.creations, self.deletions)
         self.reassignments = ReassignmentTurns(core, self.creations, self.answers)
-        self.brokers = BrokerTurns(core, self.creations, self.deletions, self.answers, self.reassignments, receivers)
+        self.brokers = BrokerTurns(
+            core, self.creations, self.deletions, self.answers, self.reassignments, receivers, memory
+        )
         self.replicas = ReplicaTurns(core, self.answers, self.reassignments)
         self.overrides = OverrideTurns(core, self.answers)
         self.leaders = LeaderTurns(core, self.answers)
@@ -287,6 +291,7 @@ class Tenure:
                 self._try_again_later()
 
     async def _take_over(self, new_epochs: bool = False, on_damage: OnDamage = leave_alone) -> None:
+        await self.tree.pass_over_config_changes()
         await self.brokers.take_over(new_epochs=new_epochs, on_damage=on_damage)
         self.tree.watched = set(self.core.context.topics)
 

@@ -5,9 +5,9 @@ Only the controller's own task changes it, and only after the tree took the writ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from ottla.coordination.znodes import LeaderAndIsr, TopicAssignment
 from ottla.metadata.updates import BrokerEndpoints, PartitionState
@@ -47,8 +47,20 @@ class TopicContext:
         return TopicAssignment(self.id, self.replicas, self.adding, self.removing)
 
 
+class Memory(Protocol):
+    """What was known before of nodes of the tree that cannot be read now. None, or empty: nothing."""
+
+    def topic(self, name: str) -> TopicContext | None: ...
+
+    def broker_overrides(self, broker: str) -> Mapping[str, str]: ...
+
+    def group_overrides(self, group: str) -> Mapping[str, str]: ...
+
+
 @dataclass(slots=True)
 class ClusterContext:
+    """Remembers what it holds."""
+
     cluster_id: str = ""
     controller_epoch: Epoch = NO_EPOCH
     #: Live brokers.
@@ -67,6 +79,15 @@ class ClusterContext:
     deleting: set[str] = field(default_factory=set)
     #: Replicas whose log directory failed, as (topic, partition, broker). Forgotten at a start, which tries again.
     failed_replicas: set[tuple[str, int, BrokerId]] = field(default_factory=set)
+
+    def topic(self, name: str) -> TopicContext | None:
+        return self.topics.get(name)
+
+    def broker_overrides(self, broker: str) -> Mapping[str, str]:
+        return self.broker_configs.get(broker, {})
+
+    def group_overrides(self, group: str) -> Mapping[str, str]:
+        return self.group_configs.get(group, {})
 
     def add_topic(self, topic: TopicContext) -> None:
         self.topics[topic.name] = topic

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ottla.controller.announcing.receiver import Receiver
 from ottla.controller.core import ControllerCore, log
 from ottla.controller.deciding.audience import live_brokers
-from ottla.controller.deciding.context import ClusterContext, TopicContext
+from ottla.controller.deciding.context import ClusterContext, Memory, TopicContext
 from ottla.controller.deciding.elections import AfterChange, lead_anew
 from ottla.controller.loading import (
     OnDamage,
@@ -47,6 +47,7 @@ class BrokerTurns:
         answers: AnswerTurns,
         reassignments: ReassignmentTurns,
         receivers: Receivers,
+        memory: Memory,
     ) -> None:
         self._core = core
         self._creations = creations
@@ -54,6 +55,8 @@ class BrokerTurns:
         self._answers = answers
         self._reassignments = reassignments
         self._receivers = receivers
+        #: What is known before the next reading of the tree: at first what this broker was told, which is not new.
+        self._memory = memory
         #: Brokers as they were when they were last connected to.
         self._reached: dict[BrokerId, BrokerEndpoints] = {}
         #: Brokers that were seen dead, and whose partitions may not all be led without them yet: one of them that is
@@ -74,11 +77,12 @@ class BrokerTurns:
             failed_replicas=before.failed_replicas,
         )
         found = await load_brokers(coordination, self.broker_watch, on_damage)
-        context.broker_configs = await load_broker_configs(coordination, on_damage)
-        context.group_configs = await load_group_configs(coordination, on_damage)
-        await load_topics(coordination, context, self.topic_watch, on_damage, before.topics)
+        memory = self._memory
+        context.broker_configs = await load_broker_configs(coordination, on_damage, memory)
+        context.group_configs = await load_group_configs(coordination, on_damage, memory)
+        await load_topics(coordination, context, self.topic_watch, on_damage, memory)
         await self._deletions.refuse_marks(context)
-        core.context = context
+        core.context = self._memory = context
         core.stale = False
         bounced = _bounced(core.announcer.brokers, found) | (self._dead & found.keys())
         served = [(topic, list(topic.replicas)) for topic in context.served_topics()]

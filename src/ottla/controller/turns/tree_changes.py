@@ -70,8 +70,8 @@ class TreeTurns:
         self._reassignments = reassignments
         #: Topics with a watch of ours; those that we have made ourselves get theirs when the list has changed.
         self.watched: set[str] = set()
-        #: The last change of overrides that was seen to, by its node's name; None: none was looked for yet.
-        self._last_config_change: str | None = None
+        #: The last change of overrides that was seen to, by its node's name.
+        self._last_config_change = ""
 
     # Topics.
 
@@ -225,11 +225,14 @@ class TreeTurns:
 
     # Overrides.
 
+    async def pass_over_config_changes(self) -> None:
+        """Before all overrides are read: the changes that are there by now are in them, and later ones may not be."""
+        self._last_config_change = max(await children_of(self._core.coordination, CONFIG_CHANGES), default="")
+
     async def config_changes(self, watch: Watch) -> bool:
         """Whether something has changed that the controller decides by."""
         core = self._core
         names = await children_of(core.coordination, CONFIG_CHANGES, watch)
-        last, self._last_config_change = self._last_config_change, names[-1] if names else ""
         paths = [f"{CONFIG_CHANGES}/{name}" for name in names]
         now_ms = core.clock.wall_ms()
         old: list[str] = []
@@ -239,14 +242,16 @@ class TreeTurns:
                 continue
             if now_ms - node[1].ctime_ms > _CONFIG_CHANGES_KEPT_MS:
                 old.append(path)
-            if last is None or name <= last:
+            if name <= self._last_config_change:
                 continue
             try:
                 changed.add(decode_config_change(path, node[0]))
             except DamagedZnode as damaged:
                 log.warning("a change of overrides is passed over", fault=str(damaged))
         await core.writes.write([[Delete(path)] for path in old])
-        return await self._take_overrides(changed)
+        has_changed = await self._take_overrides(changed)
+        self._last_config_change = max(names, default="")
+        return has_changed
 
     async def _take_overrides(self, entities: set[str]) -> bool:
         """Reads what somebody else has written."""
@@ -271,14 +276,14 @@ class TreeTurns:
         if any(entity.startswith("brokers/") for entity in entities):
             before, context.broker_configs = (
                 context.broker_configs,
-                await load_broker_configs(core.coordination, leave_alone),
+                await load_broker_configs(core.coordination, leave_alone, context),
             )
             brokers = _difference(before, context.broker_configs)
         groups: dict[str, dict[str, str]] = {}
         if any(entity.startswith("groups/") for entity in entities):
             before, context.group_configs = (
                 context.group_configs,
-                await load_group_configs(core.coordination, leave_alone),
+                await load_group_configs(core.coordination, leave_alone, context),
             )
             groups = _difference(before, context.group_configs)
         if changed_topics or brokers or groups:
