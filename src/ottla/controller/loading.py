@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final, TypeVar
 
 from ottla import logs
@@ -160,12 +161,13 @@ async def load_parts(
 ) -> None:
     """Overrides and states of topics."""
     by_name = {topic.name: topic for topic in topics}
+    remembered = cache(memory.topic)
     configured = ((name, topic_config_path(name)) for name in by_name if name in config_nodes)
     for some in pieces(configured, READ_AT_ONCE):
         for name, path, (data, _) in _there(await _nodes(coordination, some)):
             configs = _decoded(decode_config, path, data, on_damage)
-            if configs is None and (remembered := memory.topic(name)) is not None:
-                configs = remembered.configs
+            if configs is None and (known := remembered(name)) is not None:
+                configs = known.configs
             by_name[name].configs = configs or {}
     wanted = (TopicPartition(topic.name, partition) for topic in topics for partition in topic.replicas)
     decoded: dict[bytes, LeaderAndIsr] = {}
@@ -179,9 +181,9 @@ async def load_parts(
                 by_name[name].written[partition] = stat.mzxid
             else:
                 by_name[name].damaged.add(partition)
-                remembered = memory.topic(name)
-                if remembered is not None and partition in remembered.states:
-                    by_name[name].states[partition] = remembered.states[partition]
+                known = remembered(name)
+                if known is not None and partition in known.states:
+                    by_name[name].states[partition] = known.states[partition]
 
 
 async def load_states(
@@ -210,8 +212,7 @@ async def load_states(
 async def load_topic_configs(coordination: Coordination, on_damage: OnDamage = refuse) -> dict[str, dict[str, str]]:
     """Of all topics that have a node for them."""
     names = [name for name in await children_of(coordination, TOPIC_CONFIGS) if topic_name_fault(name) is None]
-    paths = ((name, topic_config_path(name)) for name in names)
-    return await _load_configs(coordination, paths, on_damage, NO_MEMORY.broker_overrides)
+    return await _load_configs(coordination, ((name, topic_config_path(name)) for name in names), on_damage)
 
 
 async def load_broker_configs(
@@ -234,7 +235,7 @@ async def _load_configs(
     coordination: Coordination,
     paths: Iterable[tuple[str, str]],
     on_damage: OnDamage,
-    remembered: Callable[[str], Mapping[str, str]],
+    remembered: Callable[[str], Mapping[str, str]] = NO_MEMORY.broker_overrides,
 ) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for some in pieces(paths, READ_AT_ONCE):
