@@ -37,8 +37,10 @@ class JavaWriter:
         self._process: subprocess.Popen[str] | None = None
         #: When the line of each acknowledgement came, by the monotonic clock.
         self.acknowledged_at: list[float] = []
-        #: What became of records that were given up, by the exception's name.
+        #: What became of records that were given up, by the exception. Not of those that the tool hands to its producer
+        #: behind this one's end, in another thread.
         self.errors: dict[str, int] = {}
+        self._stopping = False
 
     def start(self) -> None:
         log = Path(self._properties.name).with_suffix(".log")
@@ -54,12 +56,13 @@ class JavaWriter:
             said = json.loads(line) if line.startswith("{") else {}
             if said.get("name") == "producer_send_success":
                 self.acknowledged_at.append(time.monotonic())
-            elif said.get("name") == "producer_send_error":
-                name = str(said.get("exception", "")).rpartition(".")[2]
-                self.errors[name] = self.errors.get(name, 0) + 1
+            elif said.get("name") == "producer_send_error" and not self._stopping:
+                error = f"{str(said.get('exception', '')).rpartition('.')[2]}: {said.get('message')}"
+                self.errors[error] = self.errors.get(error, 0) + 1
 
     def stop(self) -> None:
         assert self._process is not None
+        self._stopping = True
         self._process.terminate()
         try:
             self._process.wait(_STOP_S_MAX)
