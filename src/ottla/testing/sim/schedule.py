@@ -34,6 +34,9 @@ from ottla.testing.sim.profiles import POWER, Profile
 from ottla.testing.sim.reader import ReadFault, follow, read_all, start_offset
 from ottla.testing.sim.routing import ClusterClient
 from ottla.testing.sim.short_lived import ShortLivedTopics
+from ottla.testing.sim.tables import CONFIGS as TABLE_CONFIGS
+from ottla.testing.sim.tables import PROPERTIES as CLEANING
+from ottla.testing.sim.tables import TABLE, Tables
 from ottla.testing.sim.transaction_history import EVERY_TRANSACTION_ENDS, broken
 from ottla.testing.sim.transactional_load import TransactionalLoad
 from ottla.testing.sim.transactional_load import properties as transaction_properties
@@ -109,10 +112,15 @@ class ClusterSchedule:
             "auto.create.topics.enable": "false",
             **profile.properties,
         }
+        compacts = Random(f"compaction {seed}").random() < profile.compacts
+        if compacts:
+            properties |= CLEANING
         is_transactional = Random(f"transactions {seed}").random() < profile.transactions
         if is_transactional:
             properties |= transaction_properties(profile.replication_factor, self.min_insync_replicas)
         self.cluster = SimulatedCluster(self.simulation, backing(self.simulation), brokers, properties)
+        if compacts:
+            self.cluster.state.compacted |= {TABLE, OFFSETS_TOPIC}
         for machine in self.cluster.machines:
             machine.on_start = self._slow_disks
         if random.random() < profile.unclean:
@@ -152,6 +160,17 @@ class ClusterSchedule:
         self.alterer = (
             Alterer(self.cluster.client("alterer"), Random(f"alters {seed}"), self.simulation.trace)
             if Random(f"settings {seed}").random() < profile.alters
+            else None
+        )
+        #: None where nothing is cleaned.
+        self.tables = (
+            Tables(
+                self.cluster.history,
+                self.simulation.world.machine(self.cluster.clients_host).clock,
+                Random(f"tables {seed}"),
+                profile.partitions,
+            )
+            if compacts
             else None
         )
         self.has_newer_members = Random(f"members {seed}").random() < profile.newer_members
@@ -200,6 +219,8 @@ class ClusterSchedule:
             outcome.events.update(self.trimmer.events)
         if self.alterer is not None:
             outcome.events.update(self.alterer.events)
+        if self.tables is not None:
+            outcome.events.update(self.tables.events)
         outcome.events["lives of brokers"] += sum(each.lives for each in self.cluster.brokers)
         outcome.events["commits"] += self.cluster.commits.acknowledged_count
         outcome.events["generations of groups"] += self.cluster.commits.generations
@@ -238,6 +259,10 @@ class ClusterSchedule:
             self.cluster.state.minima[f"t{number}"] = int(configs["min.insync.replicas"])
             await self.cluster.backing.create(f"t{number}", profile.partitions, profile.replication_factor, configs)
             self.partitions += [TopicPartition(f"t{number}", each) for each in range(profile.partitions)]
+        if self.tables is not None:
+            configs = {"min.insync.replicas": str(self.min_insync_replicas), **TABLE_CONFIGS}
+            self.cluster.state.minima[TABLE] = self.min_insync_replicas
+            await self.cluster.backing.create(TABLE, profile.partitions, profile.replication_factor, configs)
         if self.transactions is not None:
             await self.transactions.begin(self.min_insync_replicas)
 
@@ -286,6 +311,10 @@ class ClusterSchedule:
             )
             cluster.history.unordered.add(plain.name)
             self.producers.append(plain)
+        if self.tables is not None:
+            self.producers.append(
+                self.tables.load(cluster.client("keys"), 2 * profile.records, profile.seconds / (2 * profile.records))
+            )
         work = [producer.run() for producer in self.producers]
         if self.transactions is not None:
             work += self.transactions.load()
@@ -309,7 +338,7 @@ class ClusterSchedule:
         end = loop.time() + self.profile.seconds
         while loop.time() < end:
             await asyncio.sleep(min(random.expovariate(1 / 5.0), end - loop.time()))
-            tp = random.choice(self.partitions)
+            tp = random.choice(self.partitions if self.tables is None else [*self.partitions, *self.tables.partitions])
             if self._is_unclean(tp) and random.random() < 0.3:
                 await self.mover.elect(tp, UNCLEAN)
             elif random.random() < 0.5:
@@ -325,6 +354,8 @@ class ClusterSchedule:
             for number in range(profile.readers):
                 tp = random.choice(certain)
                 work.append(follow(cluster.client(f"reader{number}"), tp, cluster.history))
+        if self.tables is not None:
+            work.append(self.tables.read(cluster.client("table reader")))
         for number in range(profile.members):
             client, own = cluster.client(f"member{number}"), Random(random.getrandbits(64))
             if self.has_newer_members:
@@ -392,6 +423,8 @@ class ClusterSchedule:
             ours = {tp.topic for tp in self.partitions}
             if self.transactions is not None:
                 ours |= self.transactions.topics
+            if self.tables is not None:
+                ours.add(TABLE)
             await self._patiently(partial(self.operator.check, reader, {*ours, OFFSETS_TOPIC}))
             await self._patiently(partial(self.short_lived.check, reader))
         for tp in self.partitions:
@@ -399,6 +432,9 @@ class ClusterSchedule:
             # too.
             rows = await self._patiently(partial(self._all_of, reader, tp))
             self.cluster.history.check(tp, rows, durable=not self._is_unclean(tp))
+        if self.tables is not None:
+            self.tables.check_replicas(self.cluster.brokers)
+            await self._patiently(partial(self.tables.check, reader))
         if self.profile.members:
             for tp in self.partitions:
                 found = await self._patiently(partial(committed, reader, GROUP, tp))
