@@ -47,6 +47,8 @@ class Profile:
     alters: float = 0.0
     #: The share in which brokers clean their logs: tables in a topic of their own, and groups' offsets.
     compacts: float = 0.0
+    #: The share in which brokers have two log directories, and somebody moves replicas between them.
+    carries: float = 0.0
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -77,6 +79,7 @@ ANY: Final = Profile(
     transactions=0.25,
     alters=0.2,
     compacts=0.2,
+    carries=0.2,
 )
 
 PROFILES: Final[Mapping[str, Profile]] = {
@@ -134,6 +137,21 @@ PROFILES: Final[Mapping[str, Profile]] = {
             plain_producers=0,
             readers=1,
             records=60,
+        ),
+        # Replicas change their directories while they are written, cut, given up and cleaned.
+        Profile(
+            name="directories",
+            faults={**_PROCESSES, **_LINKS, "power": 1.0, "disk_full": 1.0, "disk_fails": 0.5, "kill_leader": 1.0},
+            pause_s=2.5,
+            flush=0.5,
+            carries=1.0,
+            compacts=0.5,
+            operator=0.5,
+            unclean=0.2,
+            transactions=0.2,
+            records=80,
+            members=0,
+            properties={"log.segment.bytes": "6000"},
         ),
         # Settings change while some brokers do not hear of it.
         Profile(

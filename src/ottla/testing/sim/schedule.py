@@ -19,6 +19,8 @@ from typing import Any, Final
 from ottla.model import OFFSETS_TOPIC, TopicPartition
 from ottla.ports.memory import MemoryPorts
 from ottla.testing.sim.altering import Alterer
+from ottla.testing.sim.carrier import PROPERTIES as TWO_DIRECTORIES
+from ottla.testing.sim.carrier import Carrier
 from ottla.testing.sim.cluster import Backing, SimulatedCluster
 from ottla.testing.sim.consumers import Consumer
 from ottla.testing.sim.faults import Faults
@@ -115,6 +117,9 @@ class ClusterSchedule:
         compacts = Random(f"compaction {seed}").random() < profile.compacts
         if compacts:
             properties |= CLEANING
+        carries = Random(f"directories {seed}").random() < profile.carries
+        if carries:
+            properties |= TWO_DIRECTORIES
         is_transactional = Random(f"transactions {seed}").random() < profile.transactions
         if is_transactional:
             properties |= transaction_properties(profile.replication_factor, self.min_insync_replicas)
@@ -160,6 +165,17 @@ class ClusterSchedule:
         self.alterer = (
             Alterer(self.cluster.client("alterer"), Random(f"alters {seed}"), self.simulation.trace)
             if Random(f"settings {seed}").random() < profile.alters
+            else None
+        )
+        #: None where brokers have one directory.
+        self.carrier = (
+            Carrier(
+                self.cluster.client("carrier"),
+                range(1, brokers + 1),
+                Random(f"carries {seed}"),
+                self.simulation.trace,
+            )
+            if carries
             else None
         )
         #: None where nothing is cleaned.
@@ -221,6 +237,8 @@ class ClusterSchedule:
             outcome.events.update(self.alterer.events)
         if self.tables is not None:
             outcome.events.update(self.tables.events)
+        if self.carrier is not None:
+            outcome.events.update(self.carrier.events)
         outcome.events["lives of brokers"] += sum(each.lives for each in self.cluster.brokers)
         outcome.events["commits"] += self.cluster.commits.acknowledged_count
         outcome.events["generations of groups"] += self.cluster.commits.generations
@@ -322,7 +340,14 @@ class ClusterSchedule:
             work.append(self.trimmer.run(self.partitions, profile.seconds))
         if self.alterer is not None:
             work.append(self.alterer.run(sorted({tp.topic for tp in self.partitions}), profile.seconds))
+        if self.carrier is not None:
+            work.append(self.carrier.run(self._kept, profile.seconds))
         return [*work, self.short_lived.run(profile.seconds), self._move()] if self.is_operated else work
+
+    @property
+    def _kept(self) -> list[TopicPartition]:
+        """Partitions that are there from the beginning to the end."""
+        return self.partitions if self.tables is None else [*self.partitions, *self.tables.partitions]
 
     def _is_unclean(self, tp: TopicPartition) -> bool:
         return tp.topic in self.cluster.unclean_topics
@@ -338,7 +363,7 @@ class ClusterSchedule:
         end = loop.time() + self.profile.seconds
         while loop.time() < end:
             await asyncio.sleep(min(random.expovariate(1 / 5.0), end - loop.time()))
-            tp = random.choice(self.partitions if self.tables is None else [*self.partitions, *self.tables.partitions])
+            tp = random.choice(self._kept)
             if self._is_unclean(tp) and random.random() < 0.3:
                 await self.mover.elect(tp, UNCLEAN)
             elif random.random() < 0.5:
@@ -385,6 +410,8 @@ class ClusterSchedule:
                 unwell = self.cluster.unequal()
             if unwell is None and self.alterer is not None:
                 unwell = self.alterer.unheard(self.cluster.brokers)
+            if unwell is None and self.carrier is not None:
+                unwell = self.carrier.under_way(self.cluster.brokers)
             if unwell is None:
                 unwell = await self._misplaced()
             if unwell is None:

@@ -101,7 +101,7 @@ PLANTED: Final = (
     Planted(replication.resigned_leaders_acknowledge, "cut off", _one("AcknowledgedIsCommitted"), 2),
     Planted(control.anybody_may_join, "rejoins", LACKING | HISTORY, 2),
     Planted(control.old_registration_may_join, "rejoins", LACKING, 2),
-    Planted(replication.cleaned_above_the_watermark, "compacted", HISTORY, 2),
+    Planted(replication.cleaned_above_the_watermark, "compacted", HISTORY, 41),
     Planted(control.unfenced_controller, "deposed", frozenset({"FencedChangesNothing", "EpochsNeverFall"}), 10),
     Planted(control.stale_controller_obeyed, "deposed", HISTORY | LACKING | _one("MaximalIsr"), 19),
     Planted(control.partition_epoch_ignored, "late answers", _one("MaximalIsr"), 3),
