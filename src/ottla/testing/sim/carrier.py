@@ -58,6 +58,7 @@ class Carrier:
         topic = AlterReplicaLogDirTopic(name=tp.topic, partitions=[tp.partition])
         request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=[topic])])
         try:
+            await self._client.refresh()
             answer: Any = await self._client.broker(broker).ask(request, 2)
         except Unreachable:
             return

@@ -153,6 +153,16 @@ PROFILES: Final[Mapping[str, Profile]] = {
             members=0,
             properties={"log.segment.bytes": "6000"},
         ),
+        # Somebody damages nodes of the tree by hand, and puts back what stood there.
+        Profile(
+            name="vandals",
+            faults={"damage": 4.0, "kill_controller": 1.5, "controller_deleted": 1.0, "kill": 1.0, "off_the_tree": 1.0},
+            pause_s=1.5,
+            alters=0.5,
+            operator=0.3,
+            records=80,
+            plain_producers=0,
+        ),
         # Settings change while some brokers do not hear of it.
         Profile(
             name="settings",
