@@ -24,7 +24,7 @@ from ottla.coordination.errors import (
     SessionExpired,
     WriteRefused,
 )
-from ottla.coordination.interface import Create, CreatedNode, Delete, EventType, SessionEvent, Stat
+from ottla.coordination.interface import Create, CreatedNode, Delete, EventType, SessionEvent, SetData, Stat
 from ottla.coordination.zookeeper import session as session_module
 from ottla.coordination.zookeeper.client import RemoteTree
 from ottla.coordination.zookeeper.codes import OTTLA_PROTOCOL, KeeperError, OpCode
@@ -175,6 +175,45 @@ def test_very_many_watches_are_left_again_in_several_requests() -> None:
         sizes = [len(request.exist) for _, op, request in sim.ensemble.seen if op is OpCode.SET_WATCHES]
         assert len(sizes) == 2
         assert sum(sizes) == 1000
+
+    Simulation().run(work)
+
+
+@pytest.mark.parametrize(("protocol", "watches", "last"), [(OTTLA_PROTOCOL, 1, 1), (0, 1000, 2)])
+@pytest.mark.parametrize("refused", [False, True])
+def test_what_a_connection_says_before_it_has_all_watches_hides_no_change(
+    protocol: int, watches: int, last: int, refused: bool
+) -> None:
+    """It is lost then: of what changed before, the next one has to bring the news all the same."""
+
+    async def work(sim: Simulation) -> None:
+        sim.ensemble.protocol_version = protocol
+        tree = await sim.session()
+        events = Events()
+        paths = [f"/{'x' * 190}{number}" for number in range(watches)]
+        for path in paths:
+            await tree.create(path)
+            await tree.get(path, events)
+        asked = 0
+
+        def end(connection: SmallConnection, header: RequestHeader, _: Any) -> bool:
+            nonlocal asked
+            asked += header.op == OpCode.SET_WATCHES
+            if asked < last:
+                return False
+            sim.ensemble.hook = lambda *_: False
+            if refused:
+                connection.send(encode_error(header.xid, sim.ensemble.tree.zxid, KeeperError.SYSTEM_ERROR))
+            else:
+                connection.close()
+            return True
+
+        sim.ensemble.hook = end
+        sim.connection_of(tree).close()
+        sim.ensemble.apply(0, [SetData(paths[-1], b"1")])
+        await tree.sync("/")
+        assert asked == last
+        assert list(events) == [(EventType.NODE_DATA_CHANGED, paths[-1])]
 
     Simulation().run(work)
 
