@@ -24,7 +24,17 @@ from ottla.coordination.errors import (
     SessionExpired,
     WriteRefused,
 )
-from ottla.coordination.interface import Create, CreatedNode, Delete, EventType, SessionEvent, SetData, Stat
+from ottla.coordination.interface import (
+    REQUEST_BYTES_MAX,
+    Create,
+    CreatedNode,
+    Delete,
+    EventType,
+    SessionEvent,
+    SetData,
+    Stat,
+)
+from ottla.coordination.sizes import op_size, split
 from ottla.coordination.zookeeper import session as session_module
 from ottla.coordination.zookeeper.client import RemoteTree
 from ottla.coordination.zookeeper.codes import OTTLA_PROTOCOL, KeeperError, OpCode
@@ -563,6 +573,20 @@ def test_a_large_multi_is_cancelled_or_outlived_by_nothing_while_it_is_made() ->
         sim.ensemble.expire(lost.session.id)
         with pytest.raises((ConnectionLoss, SessionExpired)):
             await late
+
+    Simulation().run(work)
+
+
+@pytest.mark.parametrize("chroot", ["", f"/{'c' * 57}"])
+def test_what_is_cut_to_fit_a_request_fits_it(chroot: str) -> None:
+    async def work(sim: Simulation) -> None:
+        sim.provider.connect += chroot
+        tree = await sim.session()
+        large = Create("/large", bytes(REQUEST_BYTES_MAX - op_size(Create("/large"))))
+        many = [Create(f"/{number}") for number in range(9_000)]
+        for piece in (*split([large]), *split(many)):
+            await tree.multi(piece)
+        assert len((await tree.children("/"))[0]) == 1 + len(many)
 
     Simulation().run(work)
 
