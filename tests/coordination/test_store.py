@@ -21,10 +21,12 @@ from ottla.coordination.errors import (
     StorageDamaged,
     WriteRefused,
 )
+from ottla.coordination.journal import JournalFile
 from ottla.coordination.loading import journal_name, snapshot_name
 from ottla.coordination.local import LocalSession, open_local
 from ottla.coordination.snapshot import TreeAsItIs
 from ottla.coordination.store import QUEUE_MAX, StoreOptions, TreeStore
+from ottla.ports.disk import Disk
 from ottla.ports.memory import MemoryPorts, SimulatedCrash, World
 from ottla.ports.memory.loop import cancel_all
 from ottla.steps import STEPS_A_TURN, Steps
@@ -751,5 +753,34 @@ def test_a_snapshot_that_fails_in_an_unforeseen_way_is_not_tried_at_each_write(
             await session.store._snapshots.finish()
         assert len(names(ports, journal_name(0).split(".")[0])) < 15
         assert await session.get("/node")
+
+    run(ports, work)
+
+
+def test_a_journal_that_cannot_be_begun_is_not_tried_at_each_write(new_world: NewWorld) -> None:
+    """As where the process has no descriptor left: the old journal goes on, however large it is."""
+    ports = new_world(3).machine("a")
+    tries: list[str] = []
+
+    async def work() -> None:
+        session = await opened(ports, StoreOptions(snapshot_bytes=20_000))
+        await session.create("/node")
+        begin = JournalFile.create
+
+        def refused(disk: Disk, path: str, first_zxid: int) -> JournalFile:
+            tries.append(path)
+            if len(tries) < 4:
+                raise OSError(errno.EMFILE, "planted")
+            return begin(disk, path, first_zxid)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(JournalFile, "create", refused)
+            for number in range(1, 100):
+                await session.set("/node", bytes(1000))
+                await session.store._snapshots.finish()
+                assert len(tries) <= 1 + number // 20
+        assert len(tries) >= 4
+        assert names(ports, "snapshot.")
+        await session.close()
 
     run(ports, work)

@@ -436,7 +436,7 @@ class TreeStore:
         journal, zxid = self.journaling.file, self._tree.zxid
         if journal is None or self._over or self.is_behind or not self._snapshots.due(zxid, journal):
             return
-        if following := await self._snapshots.next_journal(zxid):
+        if following := await self._snapshots.next_journal(zxid, journal):
             self.journaling.file = following
             journal.close()
             self._snapshots.start(self._tree)
