@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from tests.coordination.contract import until
 from tests.searches import seeds
 
-from ottla.coordination import Create, SessionEvent, SetData
+from ottla.coordination import Check, Create, SessionEvent, SetData
 from ottla.coordination.errors import (
     ConnectionLoss,
     CoordinationError,
@@ -21,6 +23,7 @@ from ottla.coordination.errors import (
     StorageDamaged,
     WriteRefused,
 )
+from ottla.coordination.interface import TreeAge
 from ottla.coordination.journal import JournalFile
 from ottla.coordination.loading import journal_name, snapshot_name
 from ottla.coordination.local import LocalSession, open_local
@@ -29,6 +32,10 @@ from ottla.coordination.store import QUEUE_MAX, StoreOptions, TreeStore
 from ottla.ports.disk import Disk
 from ottla.ports.memory import MemoryPorts, SimulatedCrash, World
 from ottla.ports.memory.loop import cancel_all
+from ottla.ports.real.clock import RealClock
+from ottla.ports.real.disk import RealDisk
+from ottla.ports.real.entropy import RealEntropy
+from ottla.ports.real.workers import RealWorkers
 from ottla.steps import STEPS_A_TURN, Steps
 
 DIRECTORY = "/data/coordination"
@@ -224,6 +231,38 @@ def test_two_processes_cannot_have_one_directory(new_world: NewWorld) -> None:
         await (await opened(ports)).close()
 
     run(ports, work)
+
+
+def test_a_start_that_is_given_up_keeps_the_directory_until_its_worker_has_ended(tmp_path: Path) -> None:
+    """It may cut the journal still, at the end that it has read."""
+    workers = RealWorkers()
+    reading, go_on = threading.Event(), threading.Event()
+
+    def check(_: TreeAge) -> None:
+        reading.set()
+        go_on.wait(60)
+
+    def store() -> TreeStore:
+        return TreeStore(RealDisk(), workers, RealClock(), RealEntropy(), f"{tmp_path}/tree")
+
+    async def work() -> None:
+        given_up = asyncio.ensure_future(store().open(check))
+        await until(reading.is_set)
+        given_up.cancel()
+        await asyncio.sleep(0)
+        with pytest.raises(DirectoryInUse):
+            await store().open()
+        go_on.set()
+        await asyncio.wait([given_up])
+        assert given_up.cancelled()
+        again = store()
+        await again.open()
+        await again.close()
+
+    try:
+        asyncio.run(work())
+    finally:
+        workers.close()
 
 
 @pytest.mark.parametrize("left", [True, False], ids=["ends-sessions", "opens-its-own"])
@@ -486,16 +525,19 @@ def test_a_full_disk_refuses_writes_undoes_them_and_recovers(new_world: NewWorld
         session = await opened(ports)
         await session.create("/a", b"1")
         before = (await session.children("/"), await session.get("/a"))
+        ports.workers.latency_ms = (5.0, 5.0)
+        under_way = asyncio.ensure_future(session.multi([Check("/a")]))
+        await asyncio.sleep(0.001)
         ports.disk.capacity_bytes = 2000
+        # Which wait for it, and are one frame.
         outcomes = await asyncio.gather(
             session.set("/a", bytes(3000)),
             session.create("/b"),
             session.multi([Create("/c"), SetData("/a", b"2")]),
-            session.get("/a"),
             return_exceptions=True,
         )
-        assert [type(outcome) for outcome in outcomes[:3]] == [WriteRefused] * 3
-        assert outcomes[3] == before[1]
+        assert await under_way == [None]
+        assert [type(outcome) for outcome in outcomes] == [WriteRefused] * 3
         assert (await session.children("/"), await session.get("/a")) == before
         session.store._tree.check_invariants()
         await session.create("/small")
