@@ -259,6 +259,40 @@ def test_watches_that_a_server_does_not_take_are_left_with_another_connection() 
     Simulation().run(work)
 
 
+@pytest.mark.parametrize("refused", [False, True])
+def test_servers_that_take_the_session_and_not_its_watches_are_not_asked_without_end(refused: bool) -> None:
+    async def work(sim: Simulation) -> None:
+        sim.ensemble.protocol_version = OTTLA_PROTOCOL
+        tree = await sim.session()
+        await tree.create("/a")
+        changed = Events()
+        await tree.get("/a", changed)
+
+        def end(connection: SmallConnection, header: RequestHeader, _: Any) -> bool:
+            if header.op != OpCode.SET_WATCHES:
+                return False
+            if refused:
+                connection.send(encode_error(header.xid, sim.ensemble.tree.zxid, KeeperError.THROTTLED_OP))
+            else:
+                connection.close()
+            return True
+
+        sim.ensemble.hook = end
+        sim.connection_of(tree).close()
+        await asyncio.sleep(10)
+        assert 30 < len(sim.ensemble.connects) < 150  # three servers, and 0.2 to 0.4 s
+        sim.ensemble.hook = lambda *_: False
+        sim.ensemble.apply(0, [SetData("/a", b"1")])
+        await until(lambda: changed)
+        # And the next loss is one like any other.
+        connects = len(sim.ensemble.connects)
+        sim.connection_of(tree).close()
+        await asyncio.sleep(0.01)
+        assert len(sim.ensemble.connects) == connects + 1
+
+    Simulation().run(work)
+
+
 @pytest.mark.parametrize("code", [KeeperError.CONNECTION_LOSS, KeeperError.OPERATION_TIMEOUT, -999])
 def test_behind_a_write_that_nobody_knows_of_stands_a_sync(code: int) -> None:
     """The server is behind, and may have what became of the write later: a read shall not come before that."""

@@ -321,6 +321,7 @@ class KeeperSession:
         self._leaving -= request.op is OpCode.SET_WATCHES and answer.error == KeeperError.OK
         if not self._leaving:
             self._watched_zxid = self.last_zxid
+            self._servers.serve_well()
         if request.watch is not None:
             self.watches.answered(request.op, answer.error, *request.watch)
         if request.writes and not is_certain(answer.error):
