@@ -76,6 +76,22 @@ async def test_only_the_last_page_is_written_again(clusters: Clusters) -> None:
     assert len(await records_of(clusters.target, topic)) == before + 1
 
 
+async def test_what_is_recorded_is_not_written_again(clusters: Clusters) -> None:
+    """A copy to which nothing comes is noted every few seconds. One that was made again begins as the former did."""
+    topic = next(_names)
+    async with opened(clusters, topic) as journal:
+        written = await one(journal)
+        await written.save(SOURCE, TARGET, many(1), 0, nonce=1)
+        before = len(await records_of(clusters.target, topic))
+        for _ in range(3):
+            await written.save(SOURCE, TARGET, many(1), 0, nonce=1)
+        assert len(await records_of(clusters.target, topic)) == before
+        await written.save(SOURCE, b"u" * 16, many(1), 0, nonce=1)
+        found = (await one(journal)).recorded
+    assert found is not None
+    assert found.target_id == b"u" * 16
+
+
 async def test_a_former_writer_that_wakes_changes_nothing(clusters: Clusters) -> None:
     topic = next(_names)
     async with opened(clusters, topic) as journal:

@@ -175,8 +175,11 @@ class PartitionJournal:
         self._nonce = 0
         #: A copy records its pairs, and how far it has come: one after the other, or an older page would come last.
         self._saving = asyncio.Lock()
-        #: How many pairs are recorded under this writer, and the last of them; None before it has written any.
+        #: How many pairs are recorded under this writer, the last of them, and how many were forgotten; None before it
+        #: has written any.
         self._saved: tuple[int, Pair, int] | None = None
+        #: What else is recorded with them: the two topics' ids, and how far the copy had come.
+        self._noted: tuple[bytes, bytes, int] | None = None
         #: Whether the number is this writer's, and nothing is recorded under it yet.
         self._claimed = False
         #: The number and the nonce under which this writer last knew all pairs; None before it had any.
@@ -214,7 +217,7 @@ class PartitionJournal:
         return any(key.writer >= self._writer and key.nonce != self._nonce for key in keys)
 
     async def save(self, source_id: bytes, target_id: bytes, pairs: OffsetPairs, reached: int, *, nonce: int) -> None:
-        """Records all that was added since the last time; with another nonce, or other pairs, everything anew.
+        """Records all that is new since the last time; with another nonce, or other pairs, everything anew.
 
         Raises Overtaken where a later writer may not know of what was added.
         """
@@ -231,6 +234,8 @@ class PartitionJournal:
             and pairs[saved[0] - 1] == saved[1]
         )
         if saved is not None and goes_on:
+            if len(pairs) == saved[0] and self._noted == (source_id, target_id, reached):
+                return
             begin = (saved[0] - 1) // PAGE_PAIRS_MAX
         else:
             await self._renew(nonce)
@@ -256,7 +261,7 @@ class PartitionJournal:
             offset = await self._journal.write([(self._key(0), first)])
         if saved != (count, last, forgotten) and self._overtaken_by(await self._journal.keys(self._tp, offset)):
             raise Overtaken(f"{self._tp}: another has taken it over")
-        self._saved = (count, last, forgotten)
+        self._saved, self._noted = (count, last, forgotten), (source_id, target_id, reached)
         gone = [
             key
             for key in self._keys
