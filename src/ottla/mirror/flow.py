@@ -228,7 +228,7 @@ class Flow:
             if copy is not None:
                 self.records_before += copy.records
                 self.bytes_before += copy.bytes
-                if copy.stopped is not None:
+                if copy.stopped is not None and copy.stopped not in self.stopped:  # it may have been here before
                     self.stopped.append(copy.stopped)
             task = self._tasks.pop(tp, None)
             if task is not None:
