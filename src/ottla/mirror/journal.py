@@ -25,13 +25,13 @@ from typing import Final, NamedTuple
 
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.having import have_topic
-from ottla.client.admin.results import NewTopic
+from ottla.client.admin.results import ConfigResource, NewTopic
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import KafkaError, RequestTimedOut
 from ottla.client.producing.producer import Producer
 from ottla.client.records import ConsumerRecord
 from ottla.logs import logger
-from ottla.mirror.faults import Overtaken
+from ottla.mirror.faults import Overtaken, PairsWouldVanish
 from ottla.mirror.pairs import OffsetPairs, Pair
 from ottla.mirror.record_forms import PAGE_PAIRS_MAX, BadRecord, Page, PageKey, decode_page, decode_page_key
 from ottla.model import ZERO_TOPIC_ID, TopicPartition
@@ -80,7 +80,17 @@ class Journal:
         self._read_to = 0
 
     async def prepare(self) -> None:
-        await compacted_topic(self._admin, self.topic, self._replication)
+        """Raises PairsWouldVanish where somebody else has made the topic otherwise."""
+        if await compacted_topic(self._admin, self.topic, self._replication):
+            return
+        resource = ConfigResource.topic(self.topic)
+        (name, wanted), *_ = COMPACTED.items()
+        policy = (await self._admin.describe_configs([resource], names=[name]))[resource][name].value
+        if policy != wanted:
+            raise PairsWouldVanish(
+                f"{self.topic} has {name}={policy}, so that pairs would vanish, and no copy could be gone on with: "
+                f"set it to {wanted}"
+            )
 
     async def read(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionJournal]:
         """A journal for each partition, with what was recorded.
@@ -304,8 +314,8 @@ def _complete(found: dict[PageKey, Page]) -> RecordedPairs | None:
     return RecordedPairs(pages[-1].source_id, pages[-1].target_id, pairs, max(page.reached for page in pages))
 
 
-async def compacted_topic(admin: Admin, topic: str, replication: int) -> None:
-    """Has a compacted topic of one partition there."""
+async def compacted_topic(admin: Admin, topic: str, replication: int) -> bool:
+    """Has a compacted topic of one partition there; whether it was made here."""
     try:
         is_new = await have_topic(admin, NewTopic(topic, 1, replication, dict(COMPACTED)))
     except KafkaError as error:
@@ -313,3 +323,4 @@ async def compacted_topic(admin: Admin, topic: str, replication: int) -> None:
         raise
     if is_new:
         log_event.info("a topic of the mirror was created", topic=topic)
+    return is_new
