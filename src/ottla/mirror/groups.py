@@ -157,7 +157,7 @@ class GroupFollower:
             committed = await self._source.list_groups_offsets(groups)
         except SomeFailed as error:
             committed = error.results
-        known = {tp: copy for tp, copy in copies.items() if any(tp in offsets for offsets in committed.values())}
+        known = {tp: copies[tp] for offsets in committed.values() for tp in offsets if tp in copies}
         # Behind the offsets: those of a topic that was made again are none of its copy's.
         sources = await _ids(self._source, {tp.topic for tp in known})
         targets = await _ids(self._target, {copy.target.topic for copy in known.values()})
