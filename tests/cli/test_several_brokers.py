@@ -97,6 +97,53 @@ def test_what_is_wrong_and_how_it_came_to_be(three: Cluster, in_process: Command
     assert {one["in_sync"] for one in found["replica_states"]} == {True}
 
 
+def test_a_partition_that_nobody_leads_is_shown_and_explained(three: Cluster, in_process: Command) -> None:
+    alone = three.until_led("alone")
+    asked = ",".join(address for broker, address in three.addresses.items() if broker != alone)
+
+    def ottla(*words: str) -> tuple[int, str]:
+        ran = in_process(*words, "-b", asked)
+        return ran.code, ran.out
+
+    def shown(option: str) -> list[tuple[str, int]]:
+        code, out = ottla("topic", "describe", option, "-o", "json")
+        assert code == 0
+        return [(topic["topic"], one["partition"]) for topic in json.loads(out) for one in topic["partitions"]]
+
+    three.until(lambda: ottla("cluster", "health")[0] == 0)
+    three.pause(alone)
+    try:
+        three.until(lambda: shown("--unavailable") == [("alone", 0)])
+        assert shown("--unavailable-partitions") == [("alone", 0)]
+        code, out = ottla("why", "alone", "0")
+        assert code == faults.UNHEALTHY
+        assert f"offline: all of its in-sync replicas are dead ([{alone}])" in out
+        assert f"Next: start broker {alone}" in out
+        # It has no other replica.
+        code, out = ottla("elect", "--unclean", "--topic", "alone:0", "--yes")
+        assert (code, "Eligible topic partition leaders are not available" in out) == (faults.FAILED, True)
+    finally:
+        three.resume(alone)
+    three.until(lambda: shown("--unavailable") == [])
+
+
+def test_topics_get_more_copies(three: Cluster, in_process: Command, tmp_path: Path) -> None:
+    three.create_topic("grows", partitions=3, replication_factor=1)
+    path = tmp_path / "moves.json"
+
+    def ottla(*words: str) -> str:
+        ran = in_process(*words, "-b", three.bootstrap)
+        assert ran.code == 0, ran.err
+        return ran.out
+
+    path.write_text(ottla("reassign", "plan", "grows", "--replication-factor", "3"))
+    ottla("reassign", "run", "--file", str(path), "--yes")
+    three.until(lambda: ottla("reassign", "status") == "no partition is on its way\n")
+    three.until(lambda: [sorted(isr) for isr in three.isrs("grows")] == [[1, 2, 3]] * 3)
+    (described,) = json.loads(ottla("topic", "describe", "grows", "-o", "json"))
+    assert [sorted(one["replicas"]) for one in described["partitions"]] == [[1, 2, 3]] * 3
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [((TOPIC, "7"), faults.NOT_FOUND), (("none", "0"), faults.NOT_FOUND), ((TOPIC, "x"), faults.USAGE)],

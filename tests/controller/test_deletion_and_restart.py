@@ -16,6 +16,7 @@ from ottla.controller.interface import NewPartitions, TopicRef, TopicToCreate
 from ottla.controller.loading import below
 from ottla.coordination import Create
 from ottla.coordination.errors import CoordinationError
+from ottla.coordination.interface import NO_DATA
 from ottla.coordination.znode_json import DamagedZnode
 from ottla.coordination.znodes import PERSISTENT_PATHS, decode_broker, decode_controller
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicId, TopicPartition, topic_id_from_text
@@ -199,6 +200,7 @@ def test_a_first_start_lays_the_tree_out_as_kafka_does(cluster: Cluster) -> None
     cluster.run(cluster.start(rack="r1"))
     nodes = cluster.session.store._tree.nodes
     assert set(PERSISTENT_PATHS) <= set(nodes)
+    assert all(nodes[path].data is NO_DATA for path in PERSISTENT_PATHS)
     broker = nodes["/brokers/ids/1"]
     assert broker.ephemeral_owner == nodes["/controller"].ephemeral_owner == cluster.session.session.id
     registration = decode_broker("", broker.data)

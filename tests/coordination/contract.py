@@ -8,6 +8,7 @@ A scenario gets a `Provider`, which opens sessions with one tree, and a path tha
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
@@ -38,6 +39,7 @@ from ottla.coordination.errors import (
     SessionClosed,
     SessionExpired,
 )
+from ottla.coordination.interface import NO_DATA
 from ottla.coordination.transfer import DamagedDump, export_tree, parsed, write_nodes
 from ottla.coordination.znodes import BROKER_SEQUENCE
 
@@ -92,6 +94,30 @@ async def a_new_node_has_a_fresh_stat(provider: Provider, base: str) -> None:
     assert (stat.data_length, stat.num_children) == (4, 0)
     assert stat.czxid == stat.mzxid == stat.pzxid > 0
     assert stat.ctime_ms == stat.mtime_ms > 1_600_000_000_000
+
+
+async def no_data_is_not_data_of_no_bytes(provider: Provider, base: str) -> None:
+    """Kafka's brokers go by it."""
+    session = await provider.session()
+    await session.create(f"{base}/none", NO_DATA)
+    await session.create(f"{base}/empty", b"")
+    await session.multi([Create(f"{base}/both", b"x"), SetData(f"{base}/both", NO_DATA)])
+    other = await provider.session()
+    await other.sync(base)
+    for path, is_none in (("none", True), ("empty", False), ("both", True)):
+        data, stat = await other.get(f"{base}/{path}")
+        assert (data, data is NO_DATA, stat.data_length) == (b"", is_none, 0), path
+    await session.set(f"{base}/none", b"")
+    await session.set(f"{base}/empty", NO_DATA)
+    found = [await session.get(f"{base}/{path}") for path in ("none", "empty")]
+    assert [data is NO_DATA for data, _ in found] == [False, True]
+    dump = json.loads(json.dumps(await export_tree(session)))
+    kept = [node for node in dump["nodes"] if node["path"].startswith(f"{base}/")]
+    for name in ("none", "empty", "both"):
+        await session.delete(f"{base}/{name}")
+    await import_tree(session, {"format": 1, "nodes": kept})
+    found = [await session.get(f"{base}/{path}") for path in ("none", "empty", "both")]
+    assert [data is NO_DATA for data, _ in found] == [False, True, True]
 
 
 async def creation_needs_a_free_name_and_a_lasting_parent(provider: Provider, base: str) -> None:

@@ -12,6 +12,7 @@ from tests.searches import examples
 
 from ottla.coordination import Create, Delete, SessionInfo, SetData
 from ottla.coordination.codec import CodecFault, decode_txn, encoding_txn
+from ottla.coordination.interface import NO_DATA
 from ottla.coordination.journal import (
     FILE_HEADER_SIZE,
     FRAME_MAGIC,
@@ -30,6 +31,8 @@ OPS: list[TreeOp] = [
     Create("/größe", b"\0\xff"),
     Create("/größe/e", b"", ephemeral=True),
     SetData("/größe", b"data"),
+    Create("/none", NO_DATA),
+    SetData("/größe", NO_DATA),
     Delete("/größe/e"),
     CloseSession(5),
 ]
@@ -53,7 +56,7 @@ def journal(frames: int) -> bytes:
 
 def small_tree() -> ZnodeTree:
     tree = ZnodeTree()
-    applied(tree, OPS[:4])
+    applied(tree, OPS[:6])
     for number in range(5):
         applied(tree, [Create(f"/n{number}", b"x" * number), Create(f"/n{number}/child")])
     return tree
@@ -64,6 +67,7 @@ def test_a_transaction_reads_as_it_was_written() -> None:
     txn, end = decode_txn(b"front" + encoded + b"behind", 5)
     assert end == 5 + len(encoded)
     assert txn.ops == OPS
+    assert [op.data is NO_DATA for op in txn.ops[1:6] if isinstance(op, Create | SetData)] == [False] * 3 + [True] * 2
     assert (txn.time_ms, txn.session_id) == (1_700_000_000_000, 5)
 
 
@@ -140,6 +144,14 @@ def test_a_frame_with_changed_bytes_and_a_right_checksum_raises_nothing_else(dra
     del body[draw.draw(st.integers(0, len(body))) :]
     with suppress(JournalFault):
         decode_frame(FRAME_MAGIC + sealed(bytes(body)), 0)
+
+
+def test_a_snapshot_knows_no_data_from_data_of_no_bytes() -> None:
+    tree = small_tree()
+    read = decode_snapshot(encode_snapshot(tree), tree.zxid)
+    found = {path: node.data is NO_DATA for path, node in read.nodes.items() if not node.data}
+    assert found == {path: path in ("/none", "/größe") for path in found}
+    assert {"/", "/n0", "/none", "/größe"} <= set(found)
 
 
 def test_a_snapshot_of_the_earlier_version_is_read() -> None:

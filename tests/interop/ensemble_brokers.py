@@ -108,6 +108,10 @@ class EnsembleBrokers:
         partitions = admin.list_topics(TOPIC, timeout=SECONDS_MAX).topics[TOPIC].partitions
         return int(partitions[partition].leader) if partition in partitions else -1
 
+    def are_led_by_both(self) -> bool:
+        """Whether there are partitions that brokers of either kind lead, which the other kind then follows."""
+        return {self.kinds.get(self.leader(number)) for number in range(PARTITIONS)} == {OURS, KAFKA}
+
     def until_led(self) -> int:
         """The leader of the first partition, once somebody leads it."""
         found: list[int] = []

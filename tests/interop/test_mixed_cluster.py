@@ -13,8 +13,10 @@ from tools.kafka_jars import BROKER_39, JarsUnavailable, classpath, jars
 from tools.server_process import HOST, ServerProcess, free_port
 
 from ottla.model import ErrorCode
+from ottla.protocol.generated.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tests.broker.test_cluster_processes import SECONDS_MAX, Processes
 from tests.searches import slow
+from tests.server.conftest import Peer
 
 KAFKA, OURS = 9, 1
 
@@ -63,6 +65,21 @@ def in_sync(mixed: Processes, asked: int, topic: str) -> set[int]:
     return {replica for partition in found.partitions for replica in partition.isr_nodes}
 
 
+def producer_id(mixed: Processes, asked: int) -> int:
+    """A new one, which the controller has given the broker that is asked."""
+    found: list[int] = []
+
+    def is_given() -> bool:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+        with Peer(mixed.ports[asked]) as peer:
+            answer = peer.ask(request, 4, InitProducerIdResponse)
+        found.append(answer.producer_id)
+        return answer.error_code == ErrorCode.NONE
+
+    until(is_given, f"broker {asked} gives producers ids")
+    return found[-1]
+
+
 @pytest.mark.java
 @pytest.mark.parametrize(
     ("first", "second"),
@@ -82,11 +99,15 @@ def test_either_is_controller_leader_and_follower(mixed: Processes, first: int, 
         for asked in (KAFKA, OURS):
             until(lambda: in_sync(mixed, asked, topic) == {KAFKA, OURS}, f"{topic} is known to {asked}")  # noqa: B023
             assert mixed.must_produce(asked, topic) == leader
+    # Whoever has laid the tree out, Kafka's controller finds no block of producer ids yet.
+    given = [producer_id(mixed, asked) for asked in (KAFKA, OURS)] if first == KAFKA else []
     # The controller stops: the other one takes everything over, its leaderships too.
     mixed.brokers[first].stop()
     until(lambda: mixed.metadata(second).controller_id == second, "the second one is the controller")
     for topic in ("led-by-kafka", "led-by-ours"):
         assert mixed.must_produce(second, topic) == second
+    given.append(producer_id(mixed, second))
+    assert len(set(given)) == len(given)
     mixed.brokers[first].start()
     for topic in ("led-by-kafka", "led-by-ours"):
         until(lambda: in_sync(mixed, second, topic) == {KAFKA, OURS}, f"{topic} is in sync again")  # noqa: B023

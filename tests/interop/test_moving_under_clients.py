@@ -1,4 +1,5 @@
-"""Clients of other people write and read while the partitions move to other brokers and a broker is started again.
+"""Clients of other people write and read while the partitions move to other brokers, and brokers are started again and
+killed.
 
 Their producers are idempotent: whatever was written is there once, each partition's in the order in which it was sent.
 """
@@ -93,7 +94,7 @@ def both(request: pytest.FixtureRequest, cluster: Cluster) -> Both:
 @pytest.mark.parametrize(
     "both", ["librdkafka", "aiokafka", pytest.param("java", marks=pytest.mark.java)], indirect=True
 )
-def test_clients_go_on_while_their_partitions_move_and_a_broker_is_started_again(cluster: Cluster, both: Both) -> None:
+def test_clients_go_on_while_their_partitions_move_and_brokers_stop_and_die(cluster: Cluster, both: Both) -> None:
     topic = both.writer.topic
     with both:
         both.go_on()
@@ -102,6 +103,10 @@ def test_clients_go_on_while_their_partitions_move_and_a_broker_is_started_again
         cluster.restart(cluster.until_led(topic))
         cluster.until_in_sync(topic)
         both.go_on()
+        killed = cluster.kill_leader(topic)
+        cluster.until(lambda: cluster.leader(topic) not in (-1, killed))
+        both.go_on()
+        cluster.until_in_sync(topic)
         both.until_all_is_read()
     assert both.faults == []
     assert both.writer.acknowledged == set(range(both.writer.written))

@@ -10,19 +10,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.ottla_server import ottla_tree
+from tools.ottla_server import ottla_broker, ottla_tree
 from tools.zookeeper_server import four_letters
 
 import ottla.testing
-from ottla.client.admin.results import ConfigResource, NewTopic
-from ottla.client.errors import BadArgument, InvalidReplicationFactor
+from ottla.client.admin.results import ConfigResource, ElectionKind, NewTopic
+from ottla.client.errors import BadArgument, InvalidReplicationFactor, KafkaError
 from ottla.client.sync import Admin, Consumer, Producer
 from ottla.local_cluster.free_ports import free_port
 from ottla.local_cluster.member import STOP_S_MAX
+from ottla.model import TopicPartition
 from ottla.testing.processes import TREE, Cluster
 from tests.searches import slow
 
@@ -352,6 +354,43 @@ def test_brokers_over_a_tree_that_is_there_already(tmp_path: Path) -> None:
         assert four_letters(tree.port, "ruok") == "imok"
     finally:
         tree.stop()
+
+
+def test_another_broker_joins(tmp_path: Path) -> None:
+    """It finds the tree by what a broker of the cluster was started with; partitions move to it, and away again."""
+    with (
+        Cluster(3, data=tmp_path / "cluster", links=False) as cluster,
+        Admin(bootstrap_servers=cluster.bootstrap) as admin,
+    ):
+        first = (tmp_path / "cluster" / "data.cluster" / "broker-1.properties").read_text()
+        (tree,) = [line for line in first.splitlines() if line.startswith("zookeeper.connect=")]
+        properties = {"broker.id": "4", "zookeeper.connect": tree.partition("=")[2]}
+        fourth = ottla_broker(tmp_path / "fourth", properties=properties)
+        try:
+            fourth.start()
+            until(lambda: sorted(one.id for one in admin.describe_cluster().brokers) == [1, 2, 3, 4])
+            cluster.create_topic(TOPIC, partitions=3)
+            produce(cluster, batch("before"))
+            place = TopicPartition(TOPIC, 0)
+            admin.alter_partition_reassignments({place: [4, 1, 2]})
+            until(lambda: replicas_of(admin) == ([4, 1, 2], {1, 2, 4}))
+            with suppress(KafkaError):  # it may lead already
+                admin.elect_leaders(ElectionKind.PREFERRED, [place])
+            until(lambda: admin.describe_topic(TOPIC).partitions[0].leader == 4)
+            produce(cluster, batch("led by the fourth"))
+            admin.alter_partition_reassignments({place: [1, 2, 3]})
+            until(lambda: replicas_of(admin) == ([1, 2, 3], {1, 2, 3}))
+            fourth.stop()
+        finally:
+            fourth.kill()
+        until(lambda: sorted(one.id for one in admin.describe_cluster().brokers) == [1, 2, 3])
+        check(cluster, [*batch("before"), *batch("led by the fourth")])
+
+
+def replicas_of(admin: Admin) -> tuple[list[int], set[int]]:
+    """Of the first partition: those that are assigned, in order, and those in sync."""
+    one = admin.describe_topic(TOPIC).partitions[0]
+    return list(one.replicas), set(one.isr)
 
 
 def until(holds: Callable[[], bool]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.coordination.errors import CoordinationError, NodeExists, NoNode
-from ottla.coordination.interface import Coordination
+from ottla.coordination.interface import NO_DATA, Coordination
 from ottla.coordination.znodes import (
     BROKER_SEQUENCE,
     CLUSTER_ID,
@@ -27,11 +27,15 @@ class WrongCluster(CoordinationError):
 
 
 async def make_persistent_paths(coordination: Coordination) -> None:
-    """What every broker expects to find; fine where it is there."""
+    """What every broker expects to find; fine where it is there.
+
+    Without data, as Kafka makes them: its controllers take empty data of the block of producer ids for damaged, and
+    give none then.
+    """
     found = await coordination.get_many(PERSISTENT_PATHS)
     for path, node in zip(PERSISTENT_PATHS, found, strict=True):
         if node is None:
-            await _create_if_missing(coordination, path, b"")
+            await _create_if_missing(coordination, path, NO_DATA)
     await _create_if_missing(coordination, FEATURE, FEATURE_DATA)
 
 

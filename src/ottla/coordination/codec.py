@@ -10,7 +10,16 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ottla.coordination.interface import Check, Create, CreatedNode, Delete, OpResult, SessionInfo, SetData
+from ottla.coordination.interface import (
+    NO_DATA,
+    Check,
+    Create,
+    CreatedNode,
+    Delete,
+    OpResult,
+    SessionInfo,
+    SetData,
+)
 from ottla.coordination.tree import CloseSession, OpenSession, TreeOp
 from ottla.steps import Steps
 
@@ -28,6 +37,8 @@ _CLOSE_SESSION: Final = 6
 _TXN: Final = struct.Struct(">qQII")
 _KIND_LENGTH: Final = struct.Struct(">BI")
 _LENGTH: Final = struct.Struct(">I")
+#: Of NO_DATA: no data is as long.
+NO_DATA_LENGTH: Final = 0xFFFFFFFF
 _SESSION: Final = struct.Struct(">BQIB")
 _CLOSED: Final = struct.Struct(">BQ")
 
@@ -53,10 +64,10 @@ def encoding_txn(time_ms: int, session_id: int, ops: Sequence[TreeOp], results: 
             assert isinstance(result, CreatedNode)
             path = result.path.encode()
             kind = _CREATE_EPHEMERAL if op.ephemeral else _CREATE
-            parts += (_KIND_LENGTH.pack(kind, len(path)), path, _LENGTH.pack(len(op.data)), op.data)
+            parts += (_KIND_LENGTH.pack(kind, len(path)), path, _length_of(op.data), op.data)
         elif isinstance(op, SetData):
             path = op.path.encode()
-            parts += (_KIND_LENGTH.pack(_SET, len(path)), path, _LENGTH.pack(len(op.data)), op.data)
+            parts += (_KIND_LENGTH.pack(_SET, len(path)), path, _length_of(op.data), op.data)
         elif isinstance(op, Delete):
             path = op.path.encode()
             parts += (_KIND_LENGTH.pack(_DELETE, len(path)), path)
@@ -99,7 +110,7 @@ def _decode_op(buffer: bytes, position: int, end: int) -> tuple[TreeOp, int]:
         path, position = _take(buffer, position + 1, end)
         if kind == _DELETE:
             return Delete(path.decode()), position
-        data, position = _take(buffer, position, end)
+        data, position = _take_data(buffer, position, end)
         if kind == _SET:
             return SetData(path.decode(), data), position
         return Create(path.decode(), data, ephemeral=kind == _CREATE_EPHEMERAL), position
@@ -111,6 +122,16 @@ def _decode_op(buffer: bytes, position: int, end: int) -> tuple[TreeOp, int]:
     if kind == _CLOSE_SESSION:
         return CloseSession(_CLOSED.unpack_from(buffer, position)[1]), position + _CLOSED.size
     raise CodecFault(f"there is no operation of kind {kind}")
+
+
+def _length_of(data: bytes) -> bytes:
+    return _LENGTH.pack(NO_DATA_LENGTH if data is NO_DATA else len(data))
+
+
+def _take_data(buffer: bytes, position: int, end: int) -> tuple[bytes, int]:
+    if _LENGTH.unpack_from(buffer, position)[0] == NO_DATA_LENGTH:
+        return NO_DATA, position + _LENGTH.size
+    return _take(buffer, position, end)
 
 
 def _take(buffer: bytes, position: int, end: int) -> tuple[bytes, int]:

@@ -29,6 +29,20 @@ REQUEST_BYTES_MAX: Final = 0xFFFFF
 MULTI_OPS_MAX: Final = 10_000
 
 
+class NoData(bytes):
+    """What a node has that was made without data: null to ZooKeeper, which keeps it apart from data of no bytes.
+
+    To all of us it is empty. It stays itself through the tree, its files and its wire, since Kafka's brokers make nodes
+    without data and take empty data for damaged.
+    """
+
+    __slots__ = ()
+
+
+#: The only one: it is known by its identity.
+NO_DATA: Final = NoData()
+
+
 class Stat(NamedTuple):
     """What ZooKeeper knows of a node besides its data. A zxid is the number of a transaction."""
 

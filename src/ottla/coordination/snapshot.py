@@ -9,7 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from ottla.coordination.interface import SessionInfo
+from ottla.coordination.codec import NO_DATA_LENGTH
+from ottla.coordination.interface import NO_DATA, SessionInfo
 from ottla.coordination.paths import name_of, parent_of
 from ottla.coordination.tree import TreeNode, ZnodeTree
 from ottla.records.checksum import crc32c
@@ -108,7 +109,7 @@ def _name(path: str) -> str:
 def _node_then(path: str, node: TreeNode) -> _NodeThen:
     row = _ROW_OF_NODE.pack(
         len(_name(path)),
-        len(node.data),
+        NO_DATA_LENGTH if node.data is NO_DATA else len(node.data),
         node.czxid,
         node.mzxid,
         node.pzxid,
@@ -176,8 +177,11 @@ def _decode_nodes(rows: bytes, names: str, all_data: bytes, tree: ZnodeTree) -> 
         parent_row, name_size, data_size, czxid, mzxid, pzxid, ctime_ms, mtime_ms, version, created, owner = row
         name = names[name_at : name_at + name_size]
         name_at += name_size
-        data = all_data[data_at : data_at + data_size]
-        data_at += data_size
+        if data_size == NO_DATA_LENGTH:
+            data: bytes = NO_DATA
+        else:
+            data = all_data[data_at : data_at + data_size]
+            data_at += data_size
         node = TreeNode(data, czxid, ctime_ms, owner)
         node.mzxid = mzxid
         node.pzxid = pzxid

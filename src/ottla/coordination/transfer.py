@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.coordination.errors import CoordinationError, NoNode
-from ottla.coordination.interface import REQUEST_BYTES_MAX, Coordination, Create, Op, SetData, Stat
+from ottla.coordination.interface import NO_DATA, REQUEST_BYTES_MAX, Coordination, Create, Op, SetData, Stat
 from ottla.coordination.notifications import CONFIG_CHANGES, ISR_CHANGES, LOG_DIR_EVENTS
 from ottla.coordination.paths import check_path, parent_of
 from ottla.coordination.sizes import op_size, split
@@ -125,7 +125,7 @@ async def write_nodes(coordination: Coordination, nodes: Sequence[DumpedNode]) -
 def _dumped(path: str, data: bytes, stat: Stat) -> dict[str, Any]:
     node: dict[str, Any] = {"path": path}
     try:
-        node["text"] = data.decode()
+        node["text"] = None if data is NO_DATA else data.decode()
     except UnicodeDecodeError:
         node["base64"] = base64.b64encode(data).decode()
     return node | {
@@ -150,7 +150,7 @@ def parsed(dump: object) -> list[DumpedNode]:
 def _parsed_node(node: Any) -> DumpedNode:
     try:
         path = node["path"]
-        data = node["text"].encode() if "text" in node else base64.b64decode(node["base64"], validate=True)
+        data = _parsed_text(node["text"]) if "text" in node else base64.b64decode(node["base64"], validate=True)
         check_path(path)
     except (KeyError, TypeError, AttributeError, ValueError, binascii.Error, CoordinationError) as fault:
         raise DamagedDump(f"a node cannot be read: {fault!r}") from fault
@@ -158,6 +158,10 @@ def _parsed_node(node: Any) -> DumpedNode:
     if any(type(number) is not int for number in numbers) or not {"version", "ephemeral_owner"} <= node.keys():
         raise DamagedDump(f"the node {path} has no version or owner, or one of its numbers is none")
     return DumpedNode(path, data, *numbers)
+
+
+def _parsed_text(text: str | None) -> bytes:
+    return NO_DATA if text is None else text.encode()
 
 
 async def _raise_version(coordination: Coordination, node: DumpedNode) -> None:

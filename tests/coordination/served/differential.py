@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.coordination.served.wire import WireClient
 
-from ottla.coordination.interface import CreatedNode, Stat
+from ottla.coordination.interface import NO_DATA, CreatedNode, Stat
 from ottla.coordination.zookeeper.codes import OpCode
 from ottla.coordination.zookeeper.messages import (
     OPEN_TO_ALL,
@@ -75,7 +75,7 @@ class Canonical:
         if isinstance(fields, CreatedNode):
             return fields.path, self.stat(fields.stat)
         if isinstance(fields, DataAnswer):
-            return fields.data, self.stat(fields.stat)
+            return None if fields.data is NO_DATA else fields.data, self.stat(fields.stat)
         if isinstance(fields, ChildrenAnswer):
             return sorted(fields.names)
         if isinstance(fields, Children2Answer):
@@ -106,7 +106,8 @@ class Choice:
         return self.random.choice((-1, -1, 0, 0, 1, 2))
 
     def data(self) -> bytes:
-        return self.random.randbytes(self.random.choice((0, 1, 10)))
+        size = self.random.choice((None, 0, 1, 10))
+        return NO_DATA if size is None else self.random.randbytes(size)
 
     def flags(self) -> int:
         return self.random.choice((0, 0, 0, 0, 0, 1, 1, 2, 3, 7, -1))

@@ -1,8 +1,9 @@
 """Jute, the encoding of ZooKeeper's messages: big-endian numbers, and lengths before what varies.
 
 A text, a buffer and a vector begin with their length or count as an int32, where -1 stands for null. This project
-knows no null: it is read as empty, and empty is what is written. Texts are UTF-8. What stands behind the last field
-that a reader knows is left alone, as in ZooKeeper, where newer versions append fields.
+knows it of buffers alone (NO_DATA): elsewhere null is read as empty, and empty is what is written. Texts are UTF-8.
+What stands behind the last field that a reader knows is left alone, as in ZooKeeper, where newer versions append
+fields.
 
 Lengths and counts come from elsewhere and may lie. Each is compared with the bytes that remain before anything is
 allocated for it, so that a message never costs more memory than a small multiple of its own size.
@@ -14,10 +15,14 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
+from ottla.coordination.interface import NO_DATA
+
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
 #: What a text, a buffer, a vector or a frame has at least: its length.
 LENGTH_BYTES: Final = 4
+#: As a length or a count.
+_NULL: Final = -1
 
 T = TypeVar("T")
 
@@ -75,7 +80,8 @@ class JuteReader:
         return self._take(1) != b"\0"
 
     def data(self) -> bytes:
-        return self._take(self._length())
+        length = self.int32()
+        return NO_DATA if length == _NULL else self._take(self._checked(length))
 
     def text(self) -> str:
         try:
@@ -89,7 +95,7 @@ class JuteReader:
     def vector(self, read: Callable[[JuteReader], T], size_min: int, count_max: int | None = None) -> list[T]:
         """A vector whose elements have at least `size_min` bytes each; it has a bound where more are never meant."""
         count = self.int32()
-        if count == -1:
+        if count == _NULL:
             return []
         if count < 0 or count * size_min > self.remaining:
             raise JuteFault(f"a vector of {count} elements where {self.remaining} bytes are left")
@@ -99,8 +105,10 @@ class JuteReader:
 
     def _length(self) -> int:
         length = self.int32()
-        if length == -1:
-            return 0
+        return 0 if length == _NULL else self._checked(length)
+
+    @staticmethod
+    def _checked(length: int) -> int:
         if length < 0:
             raise JuteFault(f"a length of {length}")
         return length
@@ -138,7 +146,7 @@ class JuteWriter:
         self._bytes.append(1 if value else 0)
 
     def data(self, value: bytes) -> None:
-        self._bytes += _INT.pack(len(value))
+        self._bytes += _INT.pack(_NULL if value is NO_DATA else len(value))
         self._bytes += value
 
     def text(self, value: str) -> None:

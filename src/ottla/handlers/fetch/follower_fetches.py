@@ -83,13 +83,12 @@ class FollowerFetches:
     def _looked_at(memo: FollowerMemo, fetch: WatchedFetch, there: Slice) -> None:
         """There are too few records for the follower; a watermark that it does not know is said soon."""
         leader, watched = memo.leader, memo.watched
-        is_news = (
-            there.size > 0
-            or leader.high_watermark != watched.high_watermark
+        is_behind = (
+            leader.high_watermark != watched.high_watermark
             or leader.log.places.start_offset != watched.log_start_offset
         )
-        memo.session.partitions.looked_at(watched, is_news=is_news)
-        if is_news:
+        memo.session.partitions.looked_at(watched, is_news=is_behind or there.size > 0)
+        if is_behind:
             fetch.hasten()
 
     def go_on_with(self, memo: FollowerMemo, fetch: WatchedFetch) -> bool | None:

@@ -158,7 +158,8 @@ class WatchedFetch(FetchWait):
         reads = self._read()
         if not (self._is_over or self.is_enough(reads)):
             reader = self.reader
-            if reader.is_follower and (reader.lags(self.watched.asked) if self.is_full else reads):
+            watched = self.watched
+            if reader.is_follower and (reader.lags(watched.asked) if self.is_full else watched.is_behind(reads)):
                 self.hasten()
             return False
         if self.is_full and len(reads) < len(self.watched):

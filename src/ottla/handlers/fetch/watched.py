@@ -78,6 +78,10 @@ class WatchedPartition:
             return True
         if read.error != ErrorCode.NONE:
             return read.error not in _SAID_ONCE or read.error != self.error
+        return self.is_behind(read)
+
+    def is_behind(self, read: PartitionRead) -> bool:
+        """Whether the client knows another high watermark or log start than this."""
         return read.high_watermark != self.high_watermark or read.log_start_offset != self.log_start_offset
 
     def answered(self, read: PartitionRead) -> None:
@@ -238,6 +242,14 @@ class WatchedPartitions:
                     self._marked.pop(each, None)
             if not done % READS_A_STEP:
                 yield
+
+    def is_behind(self, reads: Iterable[PartitionRead]) -> bool:
+        """Whether there is news for the client in these besides records."""
+        for read in reads:
+            each = self._partitions.get(read.asked[:2])
+            if each is not None and each.is_behind(read):
+                return True
+        return False
 
     def read_steps(self, reader: FetchReader, max_bytes: int, room: Room) -> Steps[list[PartitionRead]]:
         """All of them, for a full answer. They hold their files open, and have to be let go."""
