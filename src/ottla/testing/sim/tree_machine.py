@@ -40,6 +40,7 @@ class SimulatedTree(SimulatedMachine):
         await self.server.start("", TREE_PORT)
         if self.observer is not None:
             self.observer.watch(self.server.store)
+            self.observer.watch_ends(self.server._serving.life)  # noqa: SLF001 - as `expire`, below
 
     def node(self, path: str) -> TreeNode | None:
         """As it is now; None where there is none, or no process that serves it."""

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from ottla.coordination import znodes
 from ottla.coordination.interface import Create, CreatedNode, Delete, SetData, Stat
 from ottla.coordination.requests import WriteRequest
+from ottla.coordination.served.session_life import SessionLife
 from ottla.coordination.sessions import STORE_SESSION
 from ottla.coordination.store import TreeStore
 from ottla.coordination.tree import AppliedTransaction, CloseSession, TreeOp
@@ -49,6 +50,8 @@ class TreeObserver:
         self._registered: dict[int, int] = {}
         #: When states were damaged, or mended, by hand: what was due meanwhile is done later.
         self._touched: dict[str, float] = {}
+        #: Sessions that the tree ends by itself.
+        self._expiring: set[int] = set()
         #: Session of the owner of /controller; 0: nobody's.
         self.controller_session = 0
         self.controller_epoch = 0
@@ -73,6 +76,17 @@ class TreeObserver:
             return answer(batch)
 
         hooked._answer = observed  # noqa: SLF001
+
+    def watch_ends(self, life: SessionLife) -> None:
+        """Of sessions that their owners have not ended."""
+        self._expiring.clear()
+        end = life.end
+
+        def ended(session_id: int) -> None:
+            self._expiring.add(session_id)
+            end(session_id)
+
+        cast("Any", life).end = ended
 
     def _take_over(self, store: TreeStore) -> None:
         tree = store._tree  # noqa: SLF001 - read as it lies there
@@ -111,8 +125,8 @@ class TreeObserver:
         if isinstance(op, CloseSession):
             self._trace.say("tree", f"the session {op.session_id:#x} ends")
             self.events["sessions ended"] += 1
-            # A client that ends its own session asks for it by that session.
-            self.events["sessions expired"] += session != op.session_id
+            self.events["sessions expired"] += op.session_id in self._expiring
+            self._expiring.discard(op.session_id)
             if op.session_id == self.controller_session:
                 self.controller_session = 0
             if (broker := self._registered.pop(op.session_id, None)) is not None:
