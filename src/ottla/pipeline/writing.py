@@ -193,8 +193,9 @@ def check_follows(state: TableState, query: str, batch: int, folder: str) -> Non
         )
 
 
-def check(frame: Any, rules: tuple[Rule, ...], youngest_us: Mapping[str, int]) -> CheckedFrame:
-    """Marks each row with the rules that it breaks, and counts. `youngest_us` are the times that the table has.
+def check(frame: Any, rules: tuple[Rule, ...], youngest_us: Mapping[str, int], *, counted: Any = None) -> CheckedFrame:
+    """Marks each row with the rules that it breaks, and counts all, or those for which `counted` is true. `youngest_us`
+    are the times that the table has.
 
     Marked rows are kept: they are counted, then written, and the bad ones sent on. A source is read once for the three,
     and a rule that asks what time it is says the same in each.
@@ -212,19 +213,19 @@ def check(frame: Any, rules: tuple[Rule, ...], youngest_us: Mapping[str, int]) -
             breaks &= decoded
         broken.append(F.when(breaks, F.lit(rule.name)).otherwise(F.lit(None).cast("string")))
     marked = frame.withColumn(FAILED, F.array_compact(F.array(*broken))).persist()
-    counted = [F.count(F.lit(1)).alias("rows"), F.count_if(_dropped(rules)).alias("dropped")]
-    counted += [
+    numbers = [F.count(F.lit(1)).alias("rows"), F.count_if(_dropped(rules)).alias("dropped")]
+    numbers += [
         F.count_if(F.array_contains(FAILED, rule.name)).alias(f"rule{number}") for number, rule in enumerate(rules)
     ]
     # A row that is left out says nothing of the time: a wrong year would make all that follow late.
     stays = ~_dropped(rules)
     times = sorted({rule.condition for rule in rules if rule.late_ms is not None})
-    counted += [
+    numbers += [
         F.max(F.when(stays, F.unix_micros(F.expr(column)))).alias(f"youngest{number}")
         for number, column in enumerate(times)
     ]
     try:
-        row = marked.agg(*counted).collect()[0]
+        row = (marked if counted is None else marked.where(counted)).agg(*numbers).collect()[0]
     except BaseException:
         marked.unpersist()
         raise
@@ -299,15 +300,17 @@ def stored(frame: Any, rules: tuple[Rule, ...], schema: Any) -> Any:
     )
 
 
-def last_of_each_key(frame: Any, flow: Flow) -> Any:
-    """Of rows with the same keys the one that stands last; changes are told apart by what they say themselves."""
+def last_of_each_key(frame: Any, flow: Flow, order: Any = None) -> Any:
+    """Of rows with the same keys the one that stands last, or has most in `order`; changes are told apart by what they
+    say themselves."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
     if flow.changes is not None:
         return frame
     numbered = frame.withColumn(MARK, F.monotonically_increasing_id())
-    last = Window.partitionBy(*(F.col(quoted(key)) for key in flow.keys)).orderBy(F.col(MARK).desc())
+    orders = [F.col(MARK).desc()] if order is None else [order.desc(), F.col(MARK).desc()]
+    last = Window.partitionBy(*(F.col(quoted(key)) for key in flow.keys)).orderBy(*orders)
     return first_of_each(numbered, last).drop(MARK)
 
 
