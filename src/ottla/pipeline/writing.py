@@ -41,6 +41,8 @@ FAILED_PREFIX: Final = "failed:"
 _STATE: Final = "state"
 #: Micro-batches between two looks for files that nobody needs.
 _UPKEEP_EVERY: Final = 20
+#: Of a record.
+_PLACE: Final = ("topic", "partition", "offset")
 #: Spark counts microseconds in 64 bits.
 _TIME_US_MIN: Final = -(2**63)
 
@@ -54,6 +56,8 @@ class CheckedFrame:
     counts: dict[str, int]
     #: Of the rows that stay, by the column of an `expect_on_time`.
     youngest_us: dict[str, int]
+    #: Of the records of rows that are left out, where they are known: others have another sum.
+    dropped_sum: int = 0
 
 
 class TableWriter:
@@ -132,13 +136,14 @@ class TableWriter:
     def _dead_letters(self, checked: CheckedFrame, batch: str) -> int:
         """How many records went there; once where this is not the first attempt and an earlier one came so far.
 
-        Unless other rows are dropped now: whoever restarts a run that has died may have changed the rules.
+        Unless other rows are dropped now: whoever restarts a run that has died may have changed the rules, and what a
+        rule says may depend on the time, or on a table that is joined.
         """
         if not checked.counts.get(DROPPED) or self.flow.dead_letters is False or RECORD not in checked.frame.columns:
             return 0
         note = os.path.join(self._places.checkpoint(self.flow.name), "ottla-dead-letters.json")
         there = read_json(note)
-        what = {"batch": batch, "counts": checked.counts}
+        what = {"batch": batch, "counts": checked.counts, "sum": checked.dropped_sum}
         if there is not None and {name: there.get(name) for name in what} == what:
             return int(there["records"])
         records = send(checked.frame, self._rules, self._pipeline, self.flow.name, self._kafka)
@@ -224,6 +229,7 @@ def check(frame: Any, rules: tuple[Rule, ...], youngest_us: Mapping[str, int], *
         F.max(F.when(stays, F.unix_micros(F.expr(column)))).alias(f"youngest{number}")
         for number, column in enumerate(times)
     ]
+    numbers.append(_sum_of_records(marked, _dropped(rules)).alias("sum"))
     try:
         row = (marked if counted is None else marked.where(counted)).agg(*numbers).collect()[0]
     except BaseException:
@@ -233,8 +239,23 @@ def check(frame: Any, rules: tuple[Rule, ...], youngest_us: Mapping[str, int], *
     counts |= {f"{FAILED_PREFIX}{rule.name}": row[f"rule{number}"] for number, rule in enumerate(rules)}
     youngest = {column: row[f"youngest{number}"] for number, column in enumerate(times)}
     return CheckedFrame(
-        frame=marked, counts=counts, youngest_us={column: one for column, one in youngest.items() if one is not None}
+        frame=marked,
+        counts=counts,
+        youngest_us={column: one for column, one in youngest.items() if one is not None},
+        dropped_sum=int(row["sum"] or 0),
     )
+
+
+def _sum_of_records(frame: Any, chosen: Any) -> Any:
+    """Of what tells records from others, in any order; null where no record is known."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import StructType
+
+    kind = frame.schema[RECORD].dataType if RECORD in frame.columns else None
+    if not isinstance(kind, StructType) or not set(_PLACE) <= set(kind.fieldNames()):
+        return F.max(F.lit(None).cast("decimal(38, 0)"))
+    place = F.xxhash64(*(F.col(f"{RECORD}.{name}") for name in _PLACE))
+    return F.sum(F.when(chosen, place.cast("decimal(38, 0)")))
 
 
 def _condition(rule: Rule, youngest_us: Mapping[str, int]) -> Any:
