@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 from tests.pipeline.conftest import Pipeline
 
 from ottla.client.sync import Admin
 from ottla.client.wire.listed_offset import LATEST
 from ottla.model import TopicPartition
-from ottla.pipeline.backfill import Range, backfill
-from ottla.pipeline.tables.files import now_ms
-from ottla.pipeline.tables.log import TableLog
+from ottla.pipeline.backfill import BackfillPlan, Range, _filled, backfill
+from ottla.pipeline.definitions import Flow, Kind
+from ottla.pipeline.losses import Losses
+from ottla.pipeline.places import Places
+from ottla.pipeline.planning import PlannedFlow
+from ottla.pipeline.tables.files import now_ms, write_files
+from ottla.pipeline.tables.log import Commit, TableLog
+from ottla.pipeline.tables.reading import read_table
 from ottla.pipeline.tables.upkeep import retain
+from ottla.pipeline.writing import with_bucket
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark"), pytest.mark.timeout(1200)]
 
@@ -122,6 +133,33 @@ def test_rows_whose_records_the_topic_has_lost_stay(pipeline: Pipeline) -> None:
     ]
 
 
+def test_what_the_topic_loses_while_it_is_read_stays(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a table whose only rule is that of late rows is computed again, without it."""
+    pipeline.define(
+        """
+        @table(time="at")
+        @expect_on_time("at", "1h")
+        def clicks():
+            rows = read_topic("TOPIC").selectExpr("get_json_object(CAST(value AS STRING), '$.at') AS at")
+            return rows.withColumn("at", F.col("at").cast("timestamp"))
+        """
+    )
+    for number in range(10):
+        at_ms = NOON + number * MINUTE
+        pipeline.send(click(number, at_ms), timestamp=at_ms, key="k")
+    pipeline.catch_up()
+    before, again, said = pipeline.rows("clicks", "at"), BackfillPlan.again, list[str]()
+
+    def again_and_less(plan: BackfillPlan, planned: PlannedFlow) -> Any:
+        forget(pipeline, 4)
+        return again(plan, planned)
+
+    monkeypatch.setattr(BackfillPlan, "again", again_and_less)
+    assert backfill(pipeline.run(), EVER, said.append) == {"clicks": 5}
+    assert pipeline.rows("clicks", "at") == before
+    assert len(said) == 1
+
+
 RETAINED = """
 @table(retain="1h")
 def raw():
@@ -190,3 +228,28 @@ def test_rows_of_a_table_with_keys_are_counted_as_they_are_there(pipeline: Pipel
     pipeline.send(*({"id": number % 2} for number in range(6)))
     assert backfill(pipeline.run(), EVER) == {"clicks": 2}
     assert pipeline.rows("clicks", "id") == [(0,), (1,)]
+
+
+def test_a_key_has_its_last_row_whatever_range_is_computed_again(
+    spark: Any, kept_settings: None, tmp_path: Path
+) -> None:
+    """The range of the older row, and that of both; the younger one is in the larger file, which Spark reads first."""
+    chance, files = random.Random(1), []
+    for minute, length in ((0, 10), (30, 20_000)):
+        at = datetime.fromtimestamp((NOON + minute * MINUTE) / 1000, UTC)
+        files.append(str(tmp_path / f"{minute}.parquet"))
+        row = {"id": [1], "at": pyarrow.array([at], pyarrow.timestamp("us", "UTC")), "more": [chance.randbytes(length)]}
+        parquet.write_table(pyarrow.table(row), files[-1])
+    rows = spark.read.parquet(*files)
+    places = Places(str(tmp_path))
+    flow = Flow(name="people", kind=Kind.TABLE, function=lambda: None, line=1, keys=("id",), time="at")
+    stream = SimpleNamespace(isStreaming=True)
+    planned = PlannedFlow(flow=flow, frame=stream, tables={"raw"}, schema=rows.schema)
+    plan: Any = SimpleNamespace(spark=spark, places=places, again=lambda _: rows)
+    log = TableLog(places.table("people"))
+    added = write_files(with_bucket(spark.read.parquet(files[-1]), flow), log, bucketed=True)
+    log.commit(Commit(kind="upsert", written_ms=1, query="q", batch=0, added=added, schema=rows.schema.jsonValue()))
+    for span, filled in ((Range(NOON, NOON + MINUTE), 0), (EVER, 1)):
+        assert _filled(plan, planned, span, Losses(places, {}), print) == filled
+        found = read_table(spark, log.folder).selectExpr("id", "minute(at)").collect()
+        assert [tuple(row) for row in found] == [(1, 30)]

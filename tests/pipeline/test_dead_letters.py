@@ -14,11 +14,12 @@ from ottla.client.sync import Admin, Producer
 from ottla.pipeline import writing
 from ottla.pipeline.dead_letters import LIMIT, have_topics
 from ottla.pipeline.definitions import Flow, Kind
+from ottla.pipeline.expectations import Action, Rule
 from ottla.pipeline.places import Places
 from ottla.pipeline.planning import PlannedFlow
 from ottla.pipeline.reading import RECORD
 from ottla.pipeline.replay import replay
-from ottla.pipeline.writing import CheckedFrame, TableWriter
+from ottla.pipeline.writing import CheckedFrame, TableWriter, check
 from ottla.testing import InProcessBroker
 
 MIB = 1 << 20
@@ -56,9 +57,10 @@ def test_a_batch_that_died_is_not_taken_for_one_whose_rules_were_changed(
 
     monkeypatch.setattr(writing, "send", send)
 
-    def dropped(rows: int, rule: str) -> CheckedFrame:
+    def dropped(rows: int, rule: str, records: int = 7) -> CheckedFrame:
         counts = {writing.ROWS_IN: 10, writing.DROPPED: rows, f"{writing.FAILED_PREFIX}{rule}": rows}
-        return CheckedFrame(frame=SimpleNamespace(columns=[RECORD], rows=rows), counts=counts, youngest_us={})
+        frame = SimpleNamespace(columns=[RECORD], rows=rows)
+        return CheckedFrame(frame=frame, counts=counts, youngest_us={}, dropped_sum=records)
 
     assert made._dead_letters(dropped(2, "positive"), "q/4") == 2
     assert made._dead_letters(dropped(2, "positive"), "q/4") == 2
@@ -67,6 +69,29 @@ def test_a_batch_that_died_is_not_taken_for_one_whose_rules_were_changed(
     assert made._dead_letters(dropped(3, "small"), "q/4") == 3
     assert made._dead_letters(dropped(3, "small"), "q/5") == 3
     assert sent == [2, 2, 3, 3]
+    # As many, by a rule of the same name.
+    assert made._dead_letters(dropped(3, "small", records=8), "q/5") == 3
+    assert made._dead_letters(dropped(3, "small", records=8), "q/5") == 3
+    assert sent == [2, 2, 3, 3, 3]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+@pytest.mark.timeout(1200)
+def test_rows_that_are_left_out_are_told_from_others(spark: Any, kept_settings: None) -> None:
+    """However they are divided among tasks."""
+    rows = [({"topic": "orders", "partition": 0, "offset": number}, number) for number in range(8)]
+    frame = spark.createDataFrame(rows, f"{RECORD} STRUCT<topic: STRING, partition: INT, offset: BIGINT>, id INT")
+
+    def found(condition: str, tasks: int) -> tuple[int, int]:
+        rule = Rule(name="good", condition=condition, action=Action.DROP)
+        checked = check(frame.repartition(tasks), (rule,), {})
+        checked.frame.unpersist()
+        return checked.counts[writing.DROPPED], checked.dropped_sum
+
+    assert found("id > 3", 1) == found("id > 3", 3) != found("id < 4", 1)
+    assert found("id > 3", 1)[0] == found("id < 4", 1)[0] == 4
+    assert found("true", 1) == (0, 0)
 
 
 @pytest.mark.slow

@@ -7,9 +7,11 @@ would be wrong else; Spark reads no more of a file than the range needs where th
 
     reads topics    all of the topic, up to where the stream stands; of records as they came, those of the range
     reads tables    rows of the range are replaced
-    keys, changes   the same changes again: a change that is there already changes nothing
+    keys            of each key the last row of all, where that is in the range: it may replace one that is not
+    changes         the same changes again: a change that is there already changes nothing
 
-Rows stay that cannot be computed again, since what they were made of is gone (`losses`).
+Rows stay that cannot be computed again, since what they were made of is gone (`losses`). What is gone is asked when all
+has been read: a topic may lose records meanwhile.
 
 Doing it again gives the same. One that dies in the middle is done again.
 """
@@ -17,6 +19,7 @@ Doing it again gives the same. One that dies in the middle is done again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -146,6 +149,16 @@ def time_of(flow: Flow, schema: Any) -> Any:
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import StructType, TimestampType
 
+    name = _time_name(flow, schema)
+    kind = schema[name].dataType
+    if isinstance(kind, StructType) and "start" in kind.fieldNames():
+        return F.col(f"{quoted(name)}.start")
+    if not isinstance(kind, TimestampType):
+        raise BadDefinition(f"{flow.text}: the column {name} is {kind.simpleString()}, and must be a timestamp")
+    return F.col(quoted(name))
+
+
+def _time_name(flow: Flow, schema: Any) -> str:
     names = [flow.time] if flow.time is not None else [name for name in _TIMES if name in schema.fieldNames()]
     if not names:
         raise BadDefinition(
@@ -154,12 +167,7 @@ def time_of(flow: Flow, schema: Any) -> Any:
         )
     if names[0] not in schema.fieldNames():
         raise BadDefinition(f"{flow.text} has time={names[0]!r}, and no such column: {', '.join(schema.fieldNames())}")
-    kind = schema[names[0]].dataType
-    if isinstance(kind, StructType) and "start" in kind.fieldNames():
-        return F.col(f"{quoted(names[0])}.start")
-    if not isinstance(kind, TimestampType):
-        raise BadDefinition(f"{flow.text}: the column {names[0]} is {kind.simpleString()}, and must be a timestamp")
-    return F.col(quoted(names[0]))
+    return names[0]
 
 
 def _filled(plan: BackfillPlan, planned: PlannedFlow, span: Range, losses: Losses, say: Callable[[str], None]) -> int:
@@ -168,25 +176,34 @@ def _filled(plan: BackfillPlan, planned: PlannedFlow, span: Range, losses: Losse
     if not planned.is_stream:
         write_whole(planned, plan.again(planned), plan.places)
         return sum(file.rows for file in log.state().files.values())
-    since = losses.since(planned)
-    losses.fills(planned, max(span.from_ms, since.ms), span.to_ms)
-    if flow.changes is None and not _has_positions(planned) and since.ms > span.from_ms:
-        say(
-            f"{flow.name}: rows before {_text(since.ms)} stay as they are: {since.lost_by} has lost {since.lost} that "
-            "they may be made of"
-        )
-        span = span._replace(from_ms=min(since.ms, span.to_ms))
     frame = plan.again(planned)
-    if flow.changes is None:
-        frame = frame.where(span.holds(time_of(flow, planned.schema)))
+    inside = None if flow.changes is not None else span.holds(time_of(flow, planned.schema))
+    # A key's last row may be of another time than those before it, unless the time is a part of the key.
+    if inside is not None and (not flow.keys or _time_name(flow, planned.schema) in flow.keys):
+        frame = frame.where(inside)
     rules = tuple(rule for rule in planned.rules if rule.late_ms is None)
-    checked = check(frame if rules else frame.persist(), rules, {})
+    checked = check(frame if rules else frame.persist(), rules, {}, counted=inside)
     try:
-        refuse_failed(flow, planned.rules, checked)
-        good = stored(checked.frame, planned.rules, planned.schema)
-        return _replaced(plan, log, planned, good, span)
+        in_range = checked if inside is None else replace(checked, frame=checked.frame.where(inside))
+        refuse_failed(flow, rules, in_range)
+        checked.frame.count()  # nothing is read from here on
+        span = _known_part(planned, span, losses, say)
+        return _replaced(plan, log, planned, stored(checked.frame, rules, planned.schema), span)
     finally:
         checked.frame.unpersist()
+
+
+def _known_part(planned: PlannedFlow, span: Range, losses: Losses, say: Callable[[str], None]) -> Range:
+    """What of the range can be computed again."""
+    flow, since = planned.flow, losses.since(planned)
+    losses.fills(planned, max(span.from_ms, since.ms), span.to_ms)
+    if flow.changes is not None or _has_positions(planned) or since.ms <= span.from_ms:
+        return span
+    say(
+        f"{flow.name}: rows before {_text(since.ms)} stay as they are: {since.lost_by} has lost {since.lost} that "
+        "they may be made of"
+    )
+    return span._replace(from_ms=min(since.ms, span.to_ms))
 
 
 def _replaced(plan: BackfillPlan, log: TableLog, planned: PlannedFlow, good: Any, span: Range) -> int:
@@ -195,17 +212,18 @@ def _replaced(plan: BackfillPlan, log: TableLog, planned: PlannedFlow, good: Any
     if flow.changes is None and not flow.keys:
         old = _with_rows_inside(plan.spark, log, planned, span)
     kept = frame_of(plan.spark, log, old, planned.schema)
-    if flow.keys:
-        good = last_of_each_key(good, flow)
-    new = good.count()
     if flow.changes is not None:
         result = merged(kept, good, flow)
     else:
         inside = span.holds(time_of(flow, planned.schema))
+        if flow.keys:
+            good = last_of_each_key(good, flow, _order(planned))
+        good = good.where(inside)
         rest = kept.where(~inside)
         if _has_positions(planned):
             rest = rest.unionByName(_lost(plan, kept.where(inside), good))
-        result = rest.unionByName(good)
+        result = merged(rest, good, flow) if flow.keys else rest.unionByName(good)
+    new = good.count()
     if flow.keys:
         result = with_bucket(result, flow)
     added = write_files(result, log, bucketed=bool(flow.keys))
@@ -222,6 +240,14 @@ def _replaced(plan: BackfillPlan, log: TableLog, planned: PlannedFlow, good: Any
     if flow.delta:
         publish(log)
     return int(new)
+
+
+def _order(planned: PlannedFlow) -> Any:
+    """By what the last row of a key is known; None: by where it stands, as records do.
+
+    Files of tables are read in no order, and joins keep none.
+    """
+    return time_of(planned.flow, planned.schema) if planned.tables or planned.snapshots else None
 
 
 def _with_rows_inside(spark: Any, log: TableLog, planned: PlannedFlow, span: Range) -> list[TableFile]:

@@ -45,13 +45,11 @@ class Losses:
     def __init__(self, places: Places, kafka: dict[str, str]) -> None:
         self._places = places
         self._kafka = kafka
-        #: By topic.
-        self._known: dict[str, int] = {}
         #: By table: from when to when the backfill has computed it again.
         self._filled: dict[str, tuple[int, int]] = {}
 
     def since(self, planned: PlannedFlow) -> KnownSince:
-        """What all sources of a flow still have."""
+        """What all sources of a flow have now: topics lose records at any time."""
         found = [KnownSince(self._of_topic(name), f"the topic {name}", "records") for name in sorted(planned.topics)]
         found += [KnownSince(self._of_table(name), f"the table {name}", "rows") for name in sorted(planned.tables)]
         return max(found, default=KnownSince(ALL))
@@ -68,10 +66,8 @@ class Losses:
         return min(from_ms, lost_ms + 1) if to_ms > lost_ms else lost_ms + 1
 
     def _of_topic(self, name: str) -> int:
-        if name not in self._known:
-            with Admin(client_settings(self._kafka)) as admin:
-                self._known[name] = _known_since(admin, name)
-        return self._known[name]
+        with Admin(client_settings(self._kafka)) as admin:
+            return _known_since(admin, name)
 
 
 def _known_since(admin: Admin, topic: str) -> int:

@@ -41,6 +41,8 @@ FAILED_PREFIX: Final = "failed:"
 _STATE: Final = "state"
 #: Micro-batches between two looks for files that nobody needs.
 _UPKEEP_EVERY: Final = 20
+#: Of a record.
+_PLACE: Final = ("topic", "partition", "offset")
 #: Spark counts microseconds in 64 bits.
 _TIME_US_MIN: Final = -(2**63)
 
@@ -54,6 +56,8 @@ class CheckedFrame:
     counts: dict[str, int]
     #: Of the rows that stay, by the column of an `expect_on_time`.
     youngest_us: dict[str, int]
+    #: Of the records of rows that are left out, where they are known: others have another sum.
+    dropped_sum: int = 0
 
 
 class TableWriter:
@@ -132,13 +136,14 @@ class TableWriter:
     def _dead_letters(self, checked: CheckedFrame, batch: str) -> int:
         """How many records went there; once where this is not the first attempt and an earlier one came so far.
 
-        Unless other rows are dropped now: whoever restarts a run that has died may have changed the rules.
+        Unless other rows are dropped now: whoever restarts a run that has died may have changed the rules, and what a
+        rule says may depend on the time, or on a table that is joined.
         """
         if not checked.counts.get(DROPPED) or self.flow.dead_letters is False or RECORD not in checked.frame.columns:
             return 0
         note = os.path.join(self._places.checkpoint(self.flow.name), "ottla-dead-letters.json")
         there = read_json(note)
-        what = {"batch": batch, "counts": checked.counts}
+        what = {"batch": batch, "counts": checked.counts, "sum": checked.dropped_sum}
         if there is not None and {name: there.get(name) for name in what} == what:
             return int(there["records"])
         records = send(checked.frame, self._rules, self._pipeline, self.flow.name, self._kafka)
@@ -193,8 +198,9 @@ def check_follows(state: TableState, query: str, batch: int, folder: str) -> Non
         )
 
 
-def check(frame: Any, rules: tuple[Rule, ...], youngest_us: Mapping[str, int]) -> CheckedFrame:
-    """Marks each row with the rules that it breaks, and counts. `youngest_us` are the times that the table has.
+def check(frame: Any, rules: tuple[Rule, ...], youngest_us: Mapping[str, int], *, counted: Any = None) -> CheckedFrame:
+    """Marks each row with the rules that it breaks, and counts all, or those for which `counted` is true. `youngest_us`
+    are the times that the table has.
 
     Marked rows are kept: they are counted, then written, and the bad ones sent on. A source is read once for the three,
     and a rule that asks what time it is says the same in each.
@@ -212,19 +218,20 @@ def check(frame: Any, rules: tuple[Rule, ...], youngest_us: Mapping[str, int]) -
             breaks &= decoded
         broken.append(F.when(breaks, F.lit(rule.name)).otherwise(F.lit(None).cast("string")))
     marked = frame.withColumn(FAILED, F.array_compact(F.array(*broken))).persist()
-    counted = [F.count(F.lit(1)).alias("rows"), F.count_if(_dropped(rules)).alias("dropped")]
-    counted += [
+    numbers = [F.count(F.lit(1)).alias("rows"), F.count_if(_dropped(rules)).alias("dropped")]
+    numbers += [
         F.count_if(F.array_contains(FAILED, rule.name)).alias(f"rule{number}") for number, rule in enumerate(rules)
     ]
     # A row that is left out says nothing of the time: a wrong year would make all that follow late.
     stays = ~_dropped(rules)
     times = sorted({rule.condition for rule in rules if rule.late_ms is not None})
-    counted += [
+    numbers += [
         F.max(F.when(stays, F.unix_micros(F.expr(column)))).alias(f"youngest{number}")
         for number, column in enumerate(times)
     ]
+    numbers.append(_sum_of_records(marked, _dropped(rules)).alias("sum"))
     try:
-        row = marked.agg(*counted).collect()[0]
+        row = (marked if counted is None else marked.where(counted)).agg(*numbers).collect()[0]
     except BaseException:
         marked.unpersist()
         raise
@@ -232,8 +239,23 @@ def check(frame: Any, rules: tuple[Rule, ...], youngest_us: Mapping[str, int]) -
     counts |= {f"{FAILED_PREFIX}{rule.name}": row[f"rule{number}"] for number, rule in enumerate(rules)}
     youngest = {column: row[f"youngest{number}"] for number, column in enumerate(times)}
     return CheckedFrame(
-        frame=marked, counts=counts, youngest_us={column: one for column, one in youngest.items() if one is not None}
+        frame=marked,
+        counts=counts,
+        youngest_us={column: one for column, one in youngest.items() if one is not None},
+        dropped_sum=int(row["sum"] or 0),
     )
+
+
+def _sum_of_records(frame: Any, chosen: Any) -> Any:
+    """Of what tells records from others, in any order; null where no record is known."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import StructType
+
+    kind = frame.schema[RECORD].dataType if RECORD in frame.columns else None
+    if not isinstance(kind, StructType) or not set(_PLACE) <= set(kind.fieldNames()):
+        return F.max(F.lit(None).cast("decimal(38, 0)"))
+    place = F.xxhash64(*(F.col(f"{RECORD}.{name}") for name in _PLACE))
+    return F.sum(F.when(chosen, place.cast("decimal(38, 0)")))
 
 
 def _condition(rule: Rule, youngest_us: Mapping[str, int]) -> Any:
@@ -299,15 +321,17 @@ def stored(frame: Any, rules: tuple[Rule, ...], schema: Any) -> Any:
     )
 
 
-def last_of_each_key(frame: Any, flow: Flow) -> Any:
-    """Of rows with the same keys the one that stands last; changes are told apart by what they say themselves."""
+def last_of_each_key(frame: Any, flow: Flow, order: Any = None) -> Any:
+    """Of rows with the same keys the one that stands last, or has most in `order`; changes are told apart by what they
+    say themselves."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
     if flow.changes is not None:
         return frame
     numbered = frame.withColumn(MARK, F.monotonically_increasing_id())
-    last = Window.partitionBy(*(F.col(quoted(key)) for key in flow.keys)).orderBy(F.col(MARK).desc())
+    orders = [F.col(MARK).desc()] if order is None else [order.desc(), F.col(MARK).desc()]
+    last = Window.partitionBy(*(F.col(quoted(key)) for key in flow.keys)).orderBy(*orders)
     return first_of_each(numbered, last).drop(MARK)
 
 
