@@ -75,6 +75,8 @@ class World:
         self.warnings: list[str] = []
         self.recovery_point = 0
         self.start_offset = 0
+        #: As the cleaner's checkpoint says.
+        self.cleaned_to = -1
 
     def open(self, *, clean: bool = True, now_ms: int = NOW) -> Log:
         self.warnings.clear()
@@ -87,6 +89,7 @@ class World:
             clean=clean,
             recovery_point=self.recovery_point,
             start_offset=self.start_offset,
+            cleaned_to=self.cleaned_to,
             on_warning=self.warnings.append,
         )
 

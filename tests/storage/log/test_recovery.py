@@ -197,6 +197,39 @@ def test_a_log_without_its_last_segment_is_not_opened(clean: bool) -> None:
         world.open(clean=clean)
 
 
+def without_its_middle(policy: str = "delete") -> World:
+    """A log of five segments of four records each, of which the third is gone."""
+    config = SMALL._replace(cleanup_policy=frozenset({policy}), segment_bytes=500)
+    world = World(config=config)
+    log = world.open()
+    for number in range(20):
+        put(log, batch(b"v" * 50, key=b"%d" % number))
+    assert [segment.base_offset for segment in log.segments] == [0, 4, 8, 12, 16]
+    world.close(log)
+    world.disk.remove(log.segments[2].path())
+    return world
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_segment_that_is_gone_from_the_middle_is_missed_by_who_reads_there(clean: bool) -> None:
+    log = without_its_middle().open(clean=clean)
+    assert all(log.read(offset, 1000, 20).size for offset in (*range(8), *range(12, 20)))
+    for offset in range(8, 12):
+        for _ in range(2):
+            with pytest.raises(CorruptLog, match=f"there is nothing from offset {offset} to 12"):
+                log.read(offset, 1000, 20)
+            # Where a worker would look it is not taken for found either.
+            assert log.places.far_segment(offset) is None
+    # Nobody misses what compaction may have taken, whatever the policy is by then, or what was deleted.
+    assert len(read_all(without_its_middle("compact").open(clean=clean))) == 16
+    cleaned = without_its_middle()
+    cleaned.cleaned_to = 0
+    assert len(read_all(cleaned.open(clean=clean))) == 16
+    deleted = without_its_middle()
+    deleted.start_offset = 12
+    assert len(read_all(deleted.open(clean=clean))) == 8
+
+
 def test_only_what_is_above_the_recovery_point_is_read() -> None:
     world = World(config=LogConfig(index_interval_bytes=200, segment_bytes=1 << 20))
     log = filled(world, 200)

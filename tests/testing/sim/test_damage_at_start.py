@@ -100,6 +100,26 @@ async def _cut_sealed(one: OneBroker) -> None:
     assert refused.value.error == ErrorCode.KAFKA_STORAGE_ERROR
 
 
+def test_a_segment_that_is_gone_from_the_middle_is_not_passed_over() -> None:
+    with OneBroker(1, PROPERTIES) as one:
+        one.run(_lose_middle(one))
+
+
+async def _lose_middle(one: OneBroker) -> None:
+    await filled(one, {"index.interval.bytes": "0", "segment.index.bytes": "24"})
+    logs = sorted(files(one, ".log"))
+    assert len(logs) > 2
+    one.disk.remove(logs[1])
+    await one.broker.started()
+    await one.must_produce(OTHER)
+    await one.check([OTHER])
+    for _ in range(2):
+        with pytest.raises(ReadFault) as refused:
+            await read_all(one.client, TP)
+        assert refused.value.error == ErrorCode.KAFKA_STORAGE_ERROR
+    assert one.said("t-0", "a segment is missing")
+
+
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("what", ["folder", "segment", "end"])
 def test_a_log_that_lost_what_was_on_disk_takes_its_partition_offline(what: str, clean: bool) -> None:

@@ -92,7 +92,10 @@ class Log:
         self.topic_id: TopicId = ZERO_TOPIC_ID
         #: What a start after a crash found; None after a clean stop.
         self.recovery = loaded.report
-        self.places = Places(tp, loaded.around, loaded.segments, loaded.start_offset, loaded.end_offset)
+        self.places = Places(
+            *(tp, loaded.around, loaded.segments, loaded.start_offset, loaded.end_offset),
+            may_have_gaps=config.may_have_gaps or cleaned_to >= 0,
+        )
         self.leader_epochs = LeaderEpochs(self.places, loaded.epochs)
         self.producer_memory = ProducerMemory(self.places, loaded.producers, loaded.snapshots, now_ms)
         self.durability = Durability(self.places, self.leader_epochs, self.producer_memory, loaded, recovery_point)
@@ -118,6 +121,7 @@ class Log:
     def reconfigure(self, config: LogConfig) -> None:
         """Takes a changed configuration: from the next batch on, and the index interval from the next segment on."""
         self.config = config
+        self.places.may_have_gaps = config.may_have_gaps or self.cleaned_to >= 0
         self.places.reconfigure(config.index_interval_bytes)
         self.staging.reconfigure(config)
 
@@ -460,6 +464,7 @@ class Log:
     def note_cleaned(self, offset: int) -> None:
         """The cleaner has been here, and has looked at everything below `offset`."""
         self.cleaned_to = offset
+        self.places.may_have_gaps = True
 
     def begin_swap(self, swap: Swap) -> None:
         assert self.swap is None, "one at a time"

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from ottla.model import TopicPartition
+from ottla.records.batch import INT32_MAX
 from ottla.storage.errors import BadBatch, CorruptLog, DamagedIndex, StorageFault
 from ottla.storage.log.batch_walk import read_header
 from ottla.storage.log.indexes.segment_file import LogContext
@@ -43,6 +44,7 @@ class Places:
             "bases",
             "end_offset",
             "known",
+            "may_have_gaps",
             "recent",
             "segments",
             "size",
@@ -58,8 +60,12 @@ class Places:
         segments: list[Segment],
         start_offset: int,
         end_offset: int,
+        *,
+        may_have_gaps: bool,
     ) -> None:
         self.tp = tp
+        #: Whether offsets may be missing between two segments, as compaction leaves them.
+        self.may_have_gaps = may_have_gaps
         #: For the segments that are begun from now on.
         self.around = around
         #: Oldest first, at least one; the last is the active one, and the others are sealed.
@@ -147,8 +153,20 @@ class Places:
             if segment.size:
                 place = segment.locate(offset)
                 if place is not None:
+                    if self._is_missed(offset, segment):
+                        missing = f"there is nothing from offset {offset} to {segment.base_offset}"
+                        raise BadBatch(0, f"{missing}: a segment is missing")
                     return segment, place.position, place.size, place.next_offset
         return None
+
+    def _is_missed(self, offset: int, found: Segment) -> bool:
+        """Whether the next batch is in a segment that begins behind `offset`. Each begins where the one before it ends
+        (but for a follower's behind a hole that no index can tell): a reader would pass over the records of one whose
+        file is gone, and nobody would notice."""
+        if found.base_offset <= offset or self.may_have_gaps:
+            return False
+        before = self.bases[max(bisect_right(self.bases, offset) - 1, 0)]
+        return found.base_offset - before <= INT32_MAX
 
     def far_segment(self, offset: int) -> Segment | None:
         """The segment for which a disk may have to be waited for to find an offset below the log's end; None: none.
@@ -163,6 +181,8 @@ class Places:
         if recent is not None and offset >= recent.begin:
             return None
         for segment in self.segments[max(bisect_right(self.bases, offset) - 1, 0) :]:
+            if self._is_missed(offset, segment):
+                return None  # as below
             if segment.would_wait_for(offset):
                 return segment
             if segment.size:
