@@ -297,8 +297,6 @@ class Faults:
         self._failing.add(machine)
         self._later((1.0, 6.0), mend)
 
-    # The end
-
     # The tree
 
     def _damage(self) -> None:
@@ -326,6 +324,8 @@ class Faults:
             for path in list(self._damaged):
                 self._put_back(path)
             await asyncio.sleep(0.1)
+
+    # The end
 
     async def heal_all(self) -> None:
         """Everything runs, everybody reaches everybody, disks work; what was lost stays lost."""

@@ -91,7 +91,7 @@ PLANTED: Final = (
     Planted(replication.watermark_beyond_the_log, "small fetches", _one("WatermarkInLog"), 1),
     Planted(replication.diverging_by_the_end_alone, "unclean terms", HISTORY | LACKING | _one("LogMatching"), 2),
     Planted(replication.cut_where_the_leader_says, "unclean terms", HISTORY | _one("LogMatching"), 4),
-    Planted(replication.epochs_kept_when_cut, "unclean terms", HISTORY | _one("LogMatching"), 3),
+    Planted(replication.epochs_kept_when_cut, "unclean terms", HISTORY | _one("LogMatching"), 19),
     Planted(replication.latest_before_the_watermark_is_known, "slow deaths", HISTORY, 3),
     Planted(replication.asked_once, "lost answers", HISTORY, 1),
     Planted(replication.followers_forgotten_in_the_same_term, "controllers", _one("LeadsOn"), 1),
