@@ -195,6 +195,31 @@ def test_what_is_damaged_is_as_it_was_known(brokers: Brokers) -> None:
     assert brokers.person.store._tree.nodes["/brokers/topics/orders/partitions/1/state"].data == b"{"
 
 
+@pytest.mark.parametrize("is_known", [True, False], ids=["known before", "to nobody"])
+def test_what_was_due_while_a_state_was_damaged_is_done_when_it_is_mended(brokers: Brokers, is_known: bool) -> None:
+    """No watch tells that it can be read again."""
+    path = "/brokers/topics/orders/partitions/0/state"
+    brokers.settle(brokers.create_all("orders", [(2, 3)]))
+    before = brokers.person.store._tree.nodes[path].data
+    brokers.settle(brokers.person.set(path, b"{"))
+    if not is_known:
+        brokers.settle(
+            brokers.die(1)
+        )  # the controller: the next one has never read it, and its broker was just started
+        brokers.settle(brokers.start(1))
+        brokers.settle(brokers.person.delete("/controller"))
+    brokers.settle(brokers.die(2))
+    assert brokers.person.store._tree.nodes[path].data == b"{"
+    brokers.settle(brokers.person.set(path, before))
+    brokers.settle(asyncio.sleep(6))
+    assert brokers.state("orders")[::2] == (3, (3,))
+    assert brokers.seen_by(3, "orders").leader == 3
+    # The next change names the version that it has now.
+    brokers.settle(brokers.start(2))
+    brokers.settle(brokers.change_isr("orders", 3, 2))
+    assert brokers.state("orders")[2] == (3, 2)
+
+
 def test_what_is_damaged_is_for_the_next_controller_as_its_broker_knew_it(brokers: Brokers) -> None:
     brokers.settle(brokers.create_all("orders", [(2, 3), (3, 2)], RETENTION))
     for target in OVERRIDDEN:

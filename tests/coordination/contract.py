@@ -478,6 +478,24 @@ async def a_closed_session_takes_nothing(provider: Provider, base: str) -> None:
     await fails(session.multi([]), SessionClosed)
 
 
+async def a_session_closes_behind_what_it_was_asked_for_before(provider: Provider, base: str) -> None:
+    """However long that takes."""
+    session, other = await provider.session(), await provider.session()
+    ops = [Create(f"{base}/{number}", ephemeral=number == 0) for number in range(300)]
+    begun = asyncio.Event()
+
+    async def make() -> None:
+        begun.set()
+        await session.multi(ops)
+
+    making = asyncio.ensure_future(make())
+    await begun.wait()
+    await session.close()
+    await making
+    await other.sync(base)
+    assert len((await other.children(base))[0]) == len(ops) - 1
+
+
 async def an_expired_session_is_told_and_takes_nothing(provider: Provider, base: str) -> None:
     session, other = await provider.session(), await provider.session()
     events: list[SessionEvent] = []

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from tests.coordination.contract import until
 from tests.searches import seeds
 
-from ottla.coordination import Create, SessionEvent, SetData
+from ottla.coordination import Check, Create, SessionEvent, SetData
 from ottla.coordination.errors import (
     ConnectionLoss,
     CoordinationError,
@@ -21,12 +23,19 @@ from ottla.coordination.errors import (
     StorageDamaged,
     WriteRefused,
 )
+from ottla.coordination.interface import TreeAge
+from ottla.coordination.journal import JournalFile
 from ottla.coordination.loading import journal_name, snapshot_name
 from ottla.coordination.local import LocalSession, open_local
 from ottla.coordination.snapshot import TreeAsItIs
 from ottla.coordination.store import QUEUE_MAX, StoreOptions, TreeStore
+from ottla.ports.disk import Disk
 from ottla.ports.memory import MemoryPorts, SimulatedCrash, World
 from ottla.ports.memory.loop import cancel_all
+from ottla.ports.real.clock import RealClock
+from ottla.ports.real.disk import RealDisk
+from ottla.ports.real.entropy import RealEntropy
+from ottla.ports.real.workers import RealWorkers
 from ottla.steps import STEPS_A_TURN, Steps
 
 DIRECTORY = "/data/coordination"
@@ -222,6 +231,38 @@ def test_two_processes_cannot_have_one_directory(new_world: NewWorld) -> None:
         await (await opened(ports)).close()
 
     run(ports, work)
+
+
+def test_a_start_that_is_given_up_keeps_the_directory_until_its_worker_has_ended(tmp_path: Path) -> None:
+    """It may cut the journal still, at the end that it has read."""
+    workers = RealWorkers()
+    reading, go_on = threading.Event(), threading.Event()
+
+    def check(_: TreeAge) -> None:
+        reading.set()
+        go_on.wait(60)
+
+    def store() -> TreeStore:
+        return TreeStore(RealDisk(), workers, RealClock(), RealEntropy(), f"{tmp_path}/tree")
+
+    async def work() -> None:
+        given_up = asyncio.ensure_future(store().open(check))
+        await until(reading.is_set)
+        given_up.cancel()
+        await asyncio.sleep(0)
+        with pytest.raises(DirectoryInUse):
+            await store().open()
+        go_on.set()
+        await asyncio.wait([given_up])
+        assert given_up.cancelled()
+        again = store()
+        await again.open()
+        await again.close()
+
+    try:
+        asyncio.run(work())
+    finally:
+        workers.close()
 
 
 @pytest.mark.parametrize("left", [True, False], ids=["ends-sessions", "opens-its-own"])
@@ -484,16 +525,19 @@ def test_a_full_disk_refuses_writes_undoes_them_and_recovers(new_world: NewWorld
         session = await opened(ports)
         await session.create("/a", b"1")
         before = (await session.children("/"), await session.get("/a"))
+        ports.workers.latency_ms = (5.0, 5.0)
+        under_way = asyncio.ensure_future(session.multi([Check("/a")]))
+        await asyncio.sleep(0.001)
         ports.disk.capacity_bytes = 2000
+        # Which wait for it, and are one frame.
         outcomes = await asyncio.gather(
             session.set("/a", bytes(3000)),
             session.create("/b"),
             session.multi([Create("/c"), SetData("/a", b"2")]),
-            session.get("/a"),
             return_exceptions=True,
         )
-        assert [type(outcome) for outcome in outcomes[:3]] == [WriteRefused] * 3
-        assert outcomes[3] == before[1]
+        assert await under_way == [None]
+        assert [type(outcome) for outcome in outcomes] == [WriteRefused] * 3
         assert (await session.children("/"), await session.get("/a")) == before
         session.store._tree.check_invariants()
         await session.create("/small")
@@ -751,5 +795,34 @@ def test_a_snapshot_that_fails_in_an_unforeseen_way_is_not_tried_at_each_write(
             await session.store._snapshots.finish()
         assert len(names(ports, journal_name(0).split(".")[0])) < 15
         assert await session.get("/node")
+
+    run(ports, work)
+
+
+def test_a_journal_that_cannot_be_begun_is_not_tried_at_each_write(new_world: NewWorld) -> None:
+    """As where the process has no descriptor left: the old journal goes on, however large it is."""
+    ports = new_world(3).machine("a")
+    tries: list[str] = []
+
+    async def work() -> None:
+        session = await opened(ports, StoreOptions(snapshot_bytes=20_000))
+        await session.create("/node")
+        begin = JournalFile.create
+
+        def refused(disk: Disk, path: str, first_zxid: int) -> JournalFile:
+            tries.append(path)
+            if len(tries) < 4:
+                raise OSError(errno.EMFILE, "planted")
+            return begin(disk, path, first_zxid)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(JournalFile, "create", refused)
+            for number in range(1, 100):
+                await session.set("/node", bytes(1000))
+                await session.store._snapshots.finish()
+                assert len(tries) <= 1 + number // 20
+        assert len(tries) >= 4
+        assert names(ports, "snapshot.")
+        await session.close()
 
     run(ports, work)

@@ -106,3 +106,12 @@ def test_ends_of_sessions_with_many_nodes_are_long_and_hold_up_no_new_session() 
         waiting.add(end, LONG)
     add(waiting, opened)
     assert taken(waiting) == [opened, *ends]
+
+
+def test_a_session_keeps_its_order_behind_a_multi_of_nothing() -> None:
+    first, other, nothing = write(1, LONG), write(2, LONG), write(1, 0)
+    waiting = queue(first, other, nothing)
+    assert waiting.take() is first
+    last = write(1)
+    add(waiting, last)
+    assert taken(waiting) == [other, nothing, last]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ottla.local_cluster.member import Member, StartFailed
+from ottla.local_cluster.member import PAUSE_S, Member, StartFailed
 
 SERVES = """
 import signal, sys
@@ -217,3 +217,42 @@ def test_a_spare_ends_with_its_supervisor() -> None:
     """Its input ends, and it has touched nothing."""
     words = [sys.executable, "-m", "ottla", "tree", "--dir", "/nowhere", "--begin-with-input", "--end-with-input"]
     assert subprocess.run(words, input=b"", timeout=SECONDS_MAX, check=False).returncode == 0
+
+
+def test_what_is_killed_while_it_waits_to_be_started_again_is_not() -> None:
+    async def work() -> None:
+        one = member(SERVES)
+        one.start()
+        await one.address
+        one.signal(signal.SIGKILL)
+        await until(lambda: one.pid is None)
+        one.kill()
+        await asyncio.sleep(3 * PAUSE_S)
+        assert one.starts == 1
+        await one.stop()
+
+    run(work())
+
+
+def test_a_stop_that_nobody_waits_for_any_more_is_waited_for_by_the_next() -> None:
+    script = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), sys.exit(0)))
+print("Ottla is listening on 127.0.0.1:1", flush=True)
+sys.stdin.read()
+"""
+
+    async def work() -> None:
+        one = member(script)
+        one.start()
+        await one.address
+        pid = one.pid
+        assert pid is not None
+        first = asyncio.ensure_future(one.stop())
+        await asyncio.sleep(0.1)
+        first.cancel()
+        await asyncio.wait([first])
+        await one.stop()
+        assert is_gone(pid)
+
+    run(work())

@@ -188,6 +188,32 @@ async def test_a_copy_that_is_deleted_while_the_mirror_runs_is_made_again(
     assert await limits(clusters.target, "A.deleted-while") == (0, 5)
 
 
+async def test_a_copy_that_is_deleted_is_made_again_though_nothing_comes_any_more(clusters: Clusters) -> None:
+    await create(clusters.source, "deleted-idle")
+    await produce(clusters.source, "deleted-idle", [b"x"] * 3)
+    tp = TopicPartition("deleted-idle", 0)
+    async with mirroring(clusters, topics="deleted-idle", B_admin_metadata_max_age_ms="300") as flow:
+        await until(lambda: tp in flow.copies and flow.copies[tp].copied == 3, "copied")
+        former = flow.copies[tp].target_id
+        async with Admin(bootstrap_servers=clusters.target) as admin:
+            await admin.delete_topic("A.deleted-idle")
+        copy = flow.copies[tp]
+        await until(lambda: copy.target_id != former and copy.copied == copy.end == 3, "copied again")
+    assert await limits(clusters.target, "A.deleted-idle") == (0, 3)
+
+
+async def test_topics_that_are_gone_are_not_asked_about(clusters: Clusters) -> None:
+    for number in range(2):
+        await create(clusters.source, f"gone-{number}")
+    async with mirroring(clusters, topics="gone-[01]") as flow:
+        await until(lambda: len(flow.copies) == 2, "placed")
+        async with Admin(bootstrap_servers=clusters.source) as admin:
+            await admin.delete_topic("gone-1")
+        await flow._refresh_topics()
+        assert flow._follower._there == {"gone-0": 1}
+        await until(lambda: "gone-1" not in flow.source.cluster.wanted, "its metadata is not asked for any more")
+
+
 async def test_a_copy_that_cannot_record_how_far_it_came_keeps_no_other_from_it(
     clusters: Clusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:

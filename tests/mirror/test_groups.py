@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +12,10 @@ import pytest
 from ottla.client.admin.admin import Admin
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import KafkaError, SomeFailed
-from ottla.model import TopicPartition
+from ottla.model import ErrorCode, TopicPartition
+from ottla.protocol.apis import ApiKey
+from ottla.spark.mirroring.planning import FlowPlanner
+from tests.client.proxy import Action, Pass, Proxy, Request
 from tests.mirror.flows import Clusters, create, mirror, mirroring, produce, records_of, until
 
 CHECKPOINTS = "A.checkpoints.internal"
@@ -82,6 +86,54 @@ async def test_a_group_whose_place_there_cannot_be_told_holds_up_no_other(
         await mirror(clusters, **wanted)
     assert await committed(clusters.target, "apart-2") == {copy: 5}
     assert await committed(clusters.target, "apart-1") == {copy: 8}
+
+
+async def test_a_checkpoint_that_was_not_taken_is_written_again(clusters: Clusters) -> None:
+    """Though the group has not moved since."""
+    await create(clusters.source, "pointed")
+    await produce(clusters.source, "pointed", [b"%d" % n for n in range(10)])
+    tp, refuses = TopicPartition("pointed", 0), [False]
+    await commit(clusters.source, "pointed-readers", tp, 5)
+
+    def refused(answer: Any) -> None:
+        answer.responses[0].partition_responses[0].error_code = ErrorCode.INVALID_RECORD
+
+    def rule(request: Request) -> Action:
+        return Pass(change=refused) if refuses[0] and request.key == ApiKey.PRODUCE else Pass()
+
+    wanted = {"topics": "pointed", "groups": "pointed-readers", "emit_checkpoints_interval_seconds": "100000"}
+    async with (
+        Proxy(clusters.target, rule) as proxy,
+        mirroring(Clusters(clusters.source, proxy.bootstrap), **wanted) as flow,
+    ):
+        await until(lambda: tp in flow.copies and flow.copies[tp].copied == 10, "copied")
+        refuses[0] = True
+        with pytest.raises(KafkaError):
+            await flow._groups.checkpoint()
+        refuses[0] = False
+        assert await flow._groups.checkpoint() == 1
+        assert await flow._groups.checkpoint() == 0
+
+
+async def test_a_group_of_a_topic_that_was_made_again_is_not_moved_by_the_former_ones_pairs(
+    clusters: Clusters,
+) -> None:
+    """As the driver of a query knows the copies: by what is recorded of them."""
+    await create(clusters.source, "made-anew")
+    await produce(clusters.source, "made-anew", [b"old %d" % n for n in range(30)])
+    await mirror(clusters, topics="made-anew")
+    async with Admin(bootstrap_servers=clusters.source) as admin:
+        await admin.delete_topic("made-anew")
+    await create(clusters.source, "made-anew")
+    await produce(clusters.source, "made-anew", [b"new %d" % n for n in range(10)])
+    await commit(clusters.source, "anew-readers", TopicPartition("made-anew", 0), 5)
+    planner = FlowPlanner(clusters.flow(topics="made-anew", groups="anew-readers", sync_group_offsets_enabled="true"))
+    try:
+        await asyncio.to_thread(planner.ends)
+    finally:
+        await asyncio.to_thread(planner.close)
+    assert await committed(clusters.target, "anew-readers") == {}
+    assert await checkpoints(clusters.target, "anew-readers") == []
 
 
 async def test_a_group_with_members_there_is_left_alone(clusters: Clusters) -> None:

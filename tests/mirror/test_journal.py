@@ -12,12 +12,12 @@ import pytest
 from ottla.client.admin.admin import Admin
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.producing.producer import Producer
-from ottla.mirror.faults import Overtaken
+from ottla.mirror.faults import Overtaken, PairsWouldVanish
 from ottla.mirror.journal import Journal, PartitionJournal
 from ottla.mirror.pairs import OffsetPairs, Pair
 from ottla.mirror.record_forms import PAGE_PAIRS_MAX, Page, PageKey
 from ottla.model import TopicPartition
-from tests.mirror.flows import Clusters, records_of
+from tests.mirror.flows import Clusters, create, records_of
 
 SOURCE, TARGET = b"s" * 16, b"t" * 16
 PLACE = TopicPartition("orders", 3)
@@ -74,6 +74,32 @@ async def test_only_the_last_page_is_written_again(clusters: Clusters) -> None:
         pairs.add(Pair(10**6, 10**5))
         await written.save(SOURCE, TARGET, pairs, 0, nonce=1)
     assert len(await records_of(clusters.target, topic)) == before + 1
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
+async def test_a_topic_that_would_lose_pairs_is_refused(clusters: Clusters, policy: str) -> None:
+    """As a broker makes one that a client asks for, or a person who does not know what it is for."""
+    topic = next(_names)
+    await create(clusters.target, topic, cleanup_policy=policy)
+    with pytest.raises(PairsWouldVanish, match=f"has cleanup.policy={policy}, .*: set it to compact"):
+        async with opened(clusters, topic):
+            pass
+
+
+async def test_what_is_recorded_is_not_written_again(clusters: Clusters) -> None:
+    """A copy to which nothing comes is noted every few seconds. One that was made again begins as the former did."""
+    topic = next(_names)
+    async with opened(clusters, topic) as journal:
+        written = await one(journal)
+        await written.save(SOURCE, TARGET, many(1), 0, nonce=1)
+        before = len(await records_of(clusters.target, topic))
+        for _ in range(3):
+            await written.save(SOURCE, TARGET, many(1), 0, nonce=1)
+        assert len(await records_of(clusters.target, topic)) == before
+        await written.save(SOURCE, b"u" * 16, many(1), 0, nonce=1)
+        found = (await one(journal)).recorded
+    assert found is not None
+    assert found.target_id == b"u" * 16
 
 
 async def test_a_former_writer_that_wakes_changes_nothing(clusters: Clusters) -> None:

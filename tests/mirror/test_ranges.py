@@ -152,3 +152,30 @@ async def test_two_attempts_in_turn_copy_each_record_once(clusters: Clusters) ->
         assert [attempt.copy.stopped for attempt in attempts] == [None, None]
     original = await records_of(clusters.source, topic)
     assert contents(await records_of(clusters.target, f"A.{topic}")) == contents(original)
+
+
+async def test_a_piece_that_begins_late_knows_of_which_topic_the_copy_is(clusters: Clusters) -> None:
+    """It has read that there is no copy. Then another makes one, the source is made again, and retention has taken the
+    record that the copy's last one could be compared with."""
+    await create(clusters.source, "begins-late")
+    tp = TopicPartition("begins-late", 0)
+    await produce(clusters.source, "begins-late", [b"old"] * 10)
+    async with clients(clusters, "begins-late") as one:
+        one.reader.assign([tp])
+        one.reader.seek(tp, 0)
+        one.reader.pause(tp)
+        copy = PartitionCopy(tp, one.copy_of(tp), (await one.journal.read([tp]))[tp], one.copy_world)
+        assert (await mirror(clusters, topics="begins-late")).stopped == []
+        async with Admin(bootstrap_servers=clusters.source) as admin:
+            await admin.delete_topic("begins-late")
+            await create(clusters.source, "begins-late")
+            await produce(clusters.source, "begins-late", [b"new"] * 30)
+            await admin.delete_records({tp: 15})
+        running = asyncio.ensure_future(copy.run())
+        try:
+            while copy.copied < 30 and copy.stopped is None:
+                await one.feed({tp: copy})
+        finally:
+            running.cancel()
+    assert "begins-late-0 was deleted and made again since it was copied" in str(copy.stopped)
+    assert await limits(clusters.target, "A.begins-late") == (0, 10)

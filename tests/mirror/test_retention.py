@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from ottla.client.admin.admin import Admin
-from ottla.mirror.batches import Preparation
+from ottla.client.producing.producer import Producer
+from ottla.mirror.batches import Preparation, ReadyBatch
 from ottla.mirror.clients import producer_id_of
 from ottla.mirror.journal import PartitionJournal
+from ottla.mirror.partition import PartitionCopy
 from ottla.model import TopicPartition
 from ottla.records.builder import BatchBuilder
 from tests.mirror.flows import (
@@ -138,6 +140,54 @@ async def test_a_batch_of_another_mirror_is_not_taken_for_the_one_behind_a_gap(
     (why,) = (await mirror(clusters, topics="mixed")).stopped
     assert "A.mixed-0 has another record at 14 than mixed-0 has at 19" in why
     assert await values_of(clusters.target, "A.mixed") == numbers(0, 15), "nothing is missing without a word"
+
+
+async def test_a_batch_of_another_mirror_is_known_though_the_original_of_its_last_record_is_gone(
+    clusters: Clusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As before; and by the time at which the copy is placed again the source has lost what was to be written."""
+    await create(clusters.source, "mixed-gone")
+    for first in (0, 5):
+        await append(clusters.source, "mixed-gone", five(first))
+    assert (await mirror(clusters, topics="mixed-gone")).stopped == []
+    for first in (10, 15, 20):
+        await append(clusters.source, "mixed-gone", five(first))
+    await removed(clusters.source, "mixed-gone", 15)
+    async with Admin(bootstrap_servers=clusters.source) as admin:
+        writer = producer_id_of((await admin.describe_cluster()).cluster_id or "A")
+    at_hand = Preparation(writer, 10, 10, None, check_crcs=True)
+    at_hand.take(lying_at(10, five(10)), 0)
+
+    sends = PartitionCopy._send
+    waking = [bytes(at_hand.batches[0].data)]
+
+    async def send(copy: PartitionCopy, batch: ReadyBatch) -> None:
+        while waking:
+            assert await append(clusters.target, "A.mixed-gone", waking.pop()) == 10
+            await removed(clusters.source, "mixed-gone", 20)
+        await sends(copy, batch)
+
+    monkeypatch.setattr(PartitionCopy, "_send", send)
+    (why,) = (await mirror(clusters, topics="mixed-gone")).stopped
+    assert "A.mixed-gone-0 has another record at 10 than was sent there" in why
+
+
+async def test_markers_that_retention_has_taken_are_no_records_that_are_missing(
+    clusters: Clusters, log_lines: list[str]
+) -> None:
+    """Behind the last record of a topic of transactions lies a marker, and all of it is removed in time."""
+    await create(clusters.source, "marked")
+    async with (
+        Producer(bootstrap_servers=clusters.source, transactional_id="marked") as producer,
+        producer.transaction(),
+    ):
+        await producer.send("marked", b"x", partition=0)
+    wanted = {"topics": "marked", "A_consumer_auto_offset_reset": "none"}
+    assert (await mirror(clusters, **wanted)).stopped == []
+    assert await limits(clusters.source, "marked") == (0, 2)
+    await removed(clusters.source, "marked", 2)
+    assert (await mirror(clusters, **wanted)).stopped == []
+    assert [line for line in log_lines if "removed at the source" in line] == []
 
 
 async def test_a_target_that_sets_times_is_no_duplicate(clusters: Clusters) -> None:

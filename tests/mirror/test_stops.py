@@ -78,6 +78,19 @@ async def test_a_stranger_is_noticed_while_a_copy_goes_on(clusters: Clusters) ->
         assert "somebody else writes there" in str(flow.copies[tp].stopped)
 
 
+async def test_a_partition_that_stops_again_when_it_comes_back_is_one(clusters: Clusters) -> None:
+    await create(clusters.source, "back-again")
+    await create(clusters.target, "A.back-again")
+    await produce(clusters.target, "A.back-again", [b"old"])
+    tp = TopicPartition("back-again", 0)
+    async with mirroring(clusters, topics="back-again") as flow:
+        for _ in range(2):
+            await until(lambda: tp in flow.copies and flow.copies[tp].stopped, "the copy stopped")
+            await flow.end([tp])
+            flow.begin([tp])
+    assert len(flow.stopped) == 1
+
+
 async def test_a_topic_that_was_there_before_is_not_written_to(clusters: Clusters) -> None:
     await create(clusters.source, "before")
     await create(clusters.target, "A.before")

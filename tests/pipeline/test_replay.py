@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ottla.cli import faults
 from ottla.cli.main import main
 from ottla.client.records import ConsumerRecord
 from ottla.client.sync import Producer
+from ottla.pipeline import replay as module
 from ottla.pipeline.errors import BadState, NotFound
 from ottla.pipeline.places import Places, read_json, write_json
 from ottla.pipeline.replay import replay
@@ -122,7 +124,7 @@ def test_a_replay_that_died(letters: Letters, reached: int) -> None:
     assert letters.values() == [b"value 1", b"value 2"]
     noted = read_json(letters.places.replay(letters.topic))
     assert noted is not None
-    assert (noted["done"], noted.keys()) == ({"0": 2}, {"done", "letters"})
+    assert (noted["done"], noted.keys()) == ({"0": 2}, {"done", "letters", "topic"})
 
 
 @pytest.mark.parametrize("died", [False, True])
@@ -140,6 +142,33 @@ def test_dead_letters_whose_topic_was_made_again(letters: Letters, *, died: bool
     assert replay(letters.topic, letters.settings, letters.places, pipeline="shop").sent == 3
     assert letters.values() == [b"value %d" % number for number in range(1, 6)]
     assert replay(letters.topic, letters.settings, letters.places, pipeline="shop").found == 0
+
+
+def test_a_replay_that_died_twice_with_its_topic_made_again_between(
+    letters: Letters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one had noted where the topic ended: the new one is shorter, and what it has is not behind that."""
+    parts = module._parts
+
+    def dies(records: Iterator[ConsumerRecord], after: int) -> Iterator[list[ConsumerRecord]]:
+        yield next(parts(records))[:after]
+        raise KeyboardInterrupt
+
+    with Producer(letters.settings) as producer:
+        for partition in range(2):
+            for _ in range(20):
+                producer.send(letters.topic, b"other", partition=partition)
+    letters.add(1, 2)
+    for sent in (0, 1):
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):  # noqa: PT012
+            patch.setattr(module, "_parts", partial(dies, after=sent))
+            replay(letters.topic, letters.settings, letters.places, pipeline="shop")
+        if not sent:
+            letters.broker.delete_topic(letters.topic)
+            letters.broker.create_topic(letters.topic, partitions=2)
+    assert letters.values() == [b"value 1"]
+    assert replay(letters.topic, letters.settings, letters.places, pipeline="shop").sent == 1
+    assert letters.values() == [b"value 1", b"value 2"]
 
 
 def test_without_yes_nothing_is_sent(letters: Letters, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from ottla import logs
 from ottla.config.live import LiveConfig
+from ottla.metadata import MetadataCache
 from ottla.metrics import Labels
 from ottla.model import TopicPartition
 from ottla.ports import Clock, Disk, Workers
@@ -70,12 +71,14 @@ class Cleaning:
         clock: Clock,
         disk: Disk,
         live: LiveConfig,
+        metadata: MetadataCache,
         remove_later: Callable[[Removal, str, int], None],
     ) -> None:
         self._replicas = replicas
         self._workers = workers
         self._clock = clock
         self._live = live
+        self._metadata = metadata
         self._remove_later = remove_later
         self._worker = _worker_for(disk)
         self._task: asyncio.Task[None] | None = None
@@ -269,7 +272,19 @@ class Cleaning:
             checkpointing=checkpointing,
             remove_later=remove_later,
             is_moving=self._is_moving,
+            all_have=self._all_have,
         )
+
+    def _all_have(self, log: Log) -> bool:
+        """Whether all replicas of a partition are in sync, as far as this broker knows.
+
+        One that is away may lack a tombstone, and have what that deletes: it would show it again when it leads.
+        """
+        leader = self._replicas.leaders.get(log.tp)
+        if leader is not None:
+            return leader.isr.members.issuperset(leader.isr.replicas)
+        known = self._metadata.partition(*log.tp)
+        return known is not None and known.topic_id == log.topic_id and set(known.isr).issuperset(known.replicas)
 
     def _is_moving(self, log: Log) -> bool:
         return log.tp in self._replicas.directories.moves

@@ -102,7 +102,9 @@ class BrokerParts:
         self._live = live = LiveConfig(config)
         self.replicas = self._make_replicas()
         self.housekeeping = Housekeeping(self.replicas, workers, clock, live)
-        self.cleaning = Cleaning(self.replicas, workers, clock, ports.disk, live, self.housekeeping.remove_later)
+        self.cleaning = Cleaning(
+            self.replicas, workers, clock, ports.disk, live, metadata, self.housekeeping.remove_later
+        )
         self.announced = BrokerAnnouncements(
             broker_id, clock, live, metadata, self.replicas, self._take_settings, self._topic_overrides
         )

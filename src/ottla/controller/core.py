@@ -68,6 +68,8 @@ class ControllerCore:
         self.writes = ControllerWrites(coordination, -2)
         #: The context may not be what the tree holds.
         self.stale = True
+        #: Partitions whose state in the tree cannot be read: it is looked at again now and then.
+        self.unreadable: set[TopicPartition] = set()
         #: Partitions that are hidden until their leaders serve them.
         self.makings = Makings()
         #: What requests wait for outside their turns.
@@ -192,6 +194,9 @@ class ControllerCore:
                     topic.states[tp.partition] = VersionedState(state, stat.version)
                     topic.damaged.discard(tp.partition)
                     taken.add(tp)
+                else:
+                    topic.damaged.add(tp.partition)
+                    self.unreadable.add(tp)
         return taken
 
     def _say_what_was_elected(self, written: Sequence[Election]) -> None:

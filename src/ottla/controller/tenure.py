@@ -205,6 +205,14 @@ class Tenure:
         self._again = None
         self._answers_came()
         self._watcher.try_again()
+        if self.core.unreadable:
+            self._added(self._look_at_unreadable)
+
+    async def _look_at_unreadable(self) -> None:
+        try:
+            await self.turn(self.answers.look_at_unreadable)
+        except Refusal as refusal:
+            log.warning("states that could not be read were not looked at again", fault=refusal.message)
 
     def _rebalance_later(self) -> None:
         interval_s = self._settings.leader_imbalance_check_interval_s
@@ -286,7 +294,7 @@ class Tenure:
             if self.lost is not None:
                 # The tenure has ended under it. What it has begun since goes on elsewhere, and no answer comes here.
                 self._answer_all(_goes_on_elsewhere())
-            elif self.core.stale:
+            elif self.core.stale or self.core.unreadable:
                 # Whoever asked need not ask again, and brokers may not have heard of what the tree has by now.
                 self._try_again_later()
 

@@ -80,6 +80,13 @@ def open_again(disk: Disk, directory: str, loaded: LoadedTree) -> Opened:
         return error
 
 
+def close_again(opened: Opened) -> None:
+    """Nobody will write on it."""
+    if not isinstance(opened, OSError):
+        journal, _ = opened
+        journal.close()
+
+
 def journal_name(first_zxid: int) -> str:
     return f"{_JOURNAL}{first_zxid:0{_DIGITS}d}"
 

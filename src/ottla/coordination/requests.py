@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ottla.coordination.errors import CoordinationError
-from ottla.coordination.sizes import OP_OVERHEAD, op_size
+from ottla.coordination.sizes import op_size
 from ottla.coordination.tree import AppliedTransaction, CloseSession, OpenSession, TreeOp, ZnodeTree
+
+#: Of the beginning or the end of a session in the journal, rounded up.
+_SESSION_BYTES: Final = 64
 
 
 class Answer(Protocol):
@@ -51,4 +54,4 @@ def fail_answer(answer: Answer, error: CoordinationError) -> None:
 
 
 def size_of(op: TreeOp) -> int:
-    return OP_OVERHEAD if isinstance(op, OpenSession | CloseSession) else op_size(op)
+    return _SESSION_BYTES if isinstance(op, OpenSession | CloseSession) else op_size(op)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from ottla.coordination.errors import MultiFailed, SessionExpired
+from ottla.coordination.errors import SessionExpired
 from ottla.coordination.interface import OpResult, SessionEvent, SessionInfo, SessionListener
 from ottla.coordination.leases import SessionLeases
 from ottla.coordination.tree import CloseSession, OpenSession, TreeOp, ZnodeTree
@@ -82,11 +82,9 @@ class Sessions:
         self._listeners.setdefault(session_id, []).append(listener)
 
     async def end(self, session_id: int, event: SessionEvent | None) -> None:
-        """Deletes its ephemeral nodes; its listeners get `event`. Raises SessionExpired where it is over."""
-        try:
-            await self._write(STORE_SESSION, [CloseSession(session_id)])
-        except MultiFailed as failed:
-            raise failed.error from None
+        """Deletes its ephemeral nodes, behind what it has asked for before; its listeners get `event`. Raises
+        SessionExpired where it is over."""
+        await self._write(session_id, [CloseSession(session_id)])
         if event:
             self._notify(session_id, event)
         self._listeners.pop(session_id, None)

@@ -32,16 +32,20 @@ class Snapshotting:
         self._running: asyncio.Task[None] | None = None
         #: Of the newest snapshot, or of the last try at one: a disk that refuses is not asked again at once.
         self.zxid = 0
+        #: How large the present journal was when none could be begun behind it.
+        self._refused_bytes = 0
         #: No more of them in this life.
         self._given_up = False
 
     def due(self, zxid: int, journal: JournalFile) -> bool:
         if self._running is not None or self._given_up or journal.first_zxid > zxid:
             return False
-        return zxid - self.zxid >= self._every_txns or (zxid > self.zxid and journal.size >= self._every_bytes)
+        new_bytes = journal.size - self._refused_bytes
+        return zxid - self.zxid >= self._every_txns or (zxid > self.zxid and new_bytes >= self._every_bytes)
 
-    async def next_journal(self, zxid: int) -> JournalFile | None:
-        """The journal behind a snapshot at `zxid`, durable; None where the disk refuses, and the old one goes on."""
+    async def next_journal(self, zxid: int, present: JournalFile) -> JournalFile | None:
+        """The journal behind a snapshot at `zxid`, durable; None where the disk refuses, and the `present` one goes
+        on."""
         path = f"{self._directory}/{journal_name(zxid + 1)}"
         journal: JournalFile | None = None
         try:
@@ -51,9 +55,10 @@ class Snapshotting:
             _log.error("could not begin a new journal", path=path, fault=str(error))
             if journal is not None:
                 journal.close()
-            self.zxid = zxid
+            self.zxid, self._refused_bytes = zxid, present.size
             self._forget(path)
             return None
+        self._refused_bytes = 0
         return journal
 
     def _forget(self, path: str) -> None:

@@ -15,6 +15,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from ottla import logs
@@ -37,8 +38,11 @@ from ottla.coordination.interface import (
 )
 from ottla.coordination.journaling import FrameRefused, Journaling, JournalLost
 from ottla.coordination.loading import (
+    LoadedTree,
     LoadReport,
+    Opened,
     TreeCheck,
+    close_again,
     load_and_open,
     nothing_to_check,
 )
@@ -137,7 +141,7 @@ class TreeStore:
         except BlockingIOError as error:
             raise DirectoryInUse(f"{directory} is in use by another process") from error
         try:
-            loaded, opened = await self._workers.thread(lambda: load_and_open(disk, directory, check))
+            loaded, opened = await self._loaded(check)
             # Of a first start there is nothing to serve.
             self.journaling.may_hold = self._options.hold_back and loaded.zxid > 0
             self.journaling.take(loaded, opened)
@@ -151,6 +155,18 @@ class TreeStore:
             await self.sessions.take(self._tree, keep=self._options.keep_sessions)
         except BaseException:
             await self.close()
+            raise
+
+    async def _loaded(self, check: TreeCheck) -> tuple[LoadedTree, Opened]:
+        """A worker ends what it has begun, also where nobody waits for the start any more: the directory is not let go
+        before."""
+        loading = self._workers.thread(partial(load_and_open, self._disk, self.directory, check))
+        try:
+            return await asyncio.shield(loading)
+        except asyncio.CancelledError:
+            await asyncio.wait([loading])
+            if not loading.cancelled() and loading.exception() is None:
+                close_again(loading.result()[1])
             raise
 
     def start_ends(self) -> None:
@@ -436,7 +452,7 @@ class TreeStore:
         journal, zxid = self.journaling.file, self._tree.zxid
         if journal is None or self._over or self.is_behind or not self._snapshots.due(zxid, journal):
             return
-        if following := await self._snapshots.next_journal(zxid):
+        if following := await self._snapshots.next_journal(zxid, journal):
             self.journaling.file = following
             journal.close()
             self._snapshots.start(self._tree)

@@ -50,7 +50,8 @@ class WaitingRequests:
         if behind is None and ops <= LONG_OPS:
             self._short.append(request)
             return
-        number = max(self._work, behind or 0) + ops
+        # A multi of nothing counts too: no two of a session have one number.
+        number = max(self._work, behind or 0) + max(ops, 1)
         if request.session_id != STORE_SESSION:
             self._numbers[request.session_id] = number
         after = self._short_taken + self._short_until(request.session_id) if behind is None else 0

@@ -3,7 +3,8 @@
     DIR/data                the first broker's log directory, which `ottla up` of one broker uses as well
     DIR/data.coordination   the tree, as there: what was one broker's becomes the cluster's, and back
     DIR/data-2, DIR/data-3  the others'
-    DIR/data.cluster/       a property file for each broker, as it was last started: its port is used again
+    DIR/data.cluster/       a property file for each broker, as it was last started: its port is used again; and a
+                            lock, since it is started again by that file when it dies
 
 A broker's id is the one that its log directory names; a new one gets the smallest that no other has.
 """
@@ -18,6 +19,7 @@ from ottla.config.cluster_defaults import up_defaults
 from ottla.config.definitions import broker_definitions
 from ottla.java_properties import BadEscape, decode, encode
 from ottla.local_cluster.free_ports import bound, free_port
+from ottla.ports.disk import Lock
 from ottla.ports.real.disk import RealDisk
 from ottla.ports.whole_files import write_atomically
 
@@ -73,6 +75,17 @@ def tree_directory(first_log_dir: str) -> str:
     return f"{first_log_dir}.coordination"
 
 
+def cluster_directory(first_log_dir: str) -> str:
+    return f"{first_log_dir}.cluster"
+
+
+def locked(first_log_dir: str) -> Lock:
+    """The property files are the caller's from here on. Raises BlockingIOError where another process has them."""
+    directory = cluster_directory(first_log_dir)
+    os.makedirs(directory, exist_ok=True)
+    return RealDisk().lock(os.path.join(directory, ".lock"))
+
+
 def planned(wishes: Wishes, zookeeper: str, *, own_tree: bool = True) -> Iterator[BrokerPlan]:
     """The brokers, in order; nothing is written yet. `zookeeper` is where their tree is.
 
@@ -82,7 +95,7 @@ def planned(wishes: Wishes, zookeeper: str, *, own_tree: bool = True) -> Iterato
     defaults = {**_with_effect(up_defaults(wishes.brokers)), **(OWN_TREE if own_tree else {})}
     directories = [first, *(f"{first}-{number}" for number in range(2, wishes.brokers + 1))]
     ids = _ids(directories)
-    paths = [os.path.join(f"{first}.cluster", f"broker-{broker_id}.properties") for broker_id in ids]
+    paths = [os.path.join(cluster_directory(first), f"broker-{broker_id}.properties") for broker_id in ids]
     ports = _ports(wishes, paths)
     metrics_ports = _metrics_ports(wishes, ports)
     for number, (broker_id, directory) in enumerate(zip(ids, directories, strict=True)):

@@ -179,23 +179,27 @@ class Member:
     def kill(self) -> None:
         """SIGKILL, and it is not started again; `stop` waits for its end."""
         self._is_wanted = False
-        self.signal(signal.SIGKILL)
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: int) -> None:
+        if self.process is None and self._life is not None:
+            self._life.cancel()  # it waits to be started again
+        self.signal(number)
 
     async def stop(self) -> None:
         """Ends it cleanly, and does not start it again."""
         self._is_wanted = False
-        life, self._life = self._life, None
+        life = self._life
         if life is None:
             return
         await self._end_spare()
-        if self.process is None:
-            life.cancel()  # it waits to be started again
-        self.signal(signal.SIGTERM)
+        self._end(signal.SIGTERM)
         _, late = await asyncio.wait([life], timeout=STOP_S_MAX)
         if late:
             log_event.warning("a process does not stop, and is killed", process=self.name)
             self.signal(signal.SIGKILL)
             await asyncio.wait([life])
+        self._life = None
         if not self.address.done():
             self.address.cancel()
 

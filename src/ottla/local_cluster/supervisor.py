@@ -12,8 +12,9 @@ from typing import Final
 
 from ottla import logs
 from ottla.local_cluster.free_ports import free_port
-from ottla.local_cluster.layout import BrokerPlan, Wishes, planned, tree_directory, write
+from ottla.local_cluster.layout import BrokerPlan, Wishes, cluster_directory, locked, planned, tree_directory, write
 from ottla.local_cluster.member import Member, StartFailed, ottla
+from ottla.ports.disk import Lock
 
 log_event = logs.logger("up")
 
@@ -38,6 +39,8 @@ class LocalCluster:
         self.tree: Member | None = None
         #: By broker id, in order.
         self.brokers: dict[int, Member] = {}
+        #: While anything runs.
+        self._lock: Lock | None = None
 
     async def start(self) -> list[str]:
         """The addresses of the brokers, once clients can connect to each. Raises StartFailed; nothing runs then."""
@@ -45,6 +48,7 @@ class LocalCluster:
             own_tree = self.zookeeper is None
             if self.zookeeper is None:
                 self.zookeeper = await self._start_tree()
+            self._lock = self._locked()
             for plan in planned(self._wishes, self.zookeeper, own_tree=own_tree):
                 if self._arranged is not None:
                     plan = await self._arranged(plan)  # noqa: PLW2901 - the one that is started
@@ -57,6 +61,14 @@ class LocalCluster:
         except BaseException:
             await self.stop()
             raise
+
+    def _locked(self) -> Lock:
+        first_log_dir = self._wishes.first_log_dir
+        try:
+            return locked(first_log_dir)
+        except BlockingIOError as error:
+            where = cluster_directory(first_log_dir)
+            raise StartFailed(f"{where} is in use by another process: stop that one first") from error
 
     def _check_own_id(self, plan: BrokerPlan) -> None:
         if plan.id in self.brokers:
@@ -86,3 +98,6 @@ class LocalCluster:
         await asyncio.gather(*(broker.stop() for broker in self.brokers.values()))
         if self.tree is not None:
             await self.tree.stop()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None

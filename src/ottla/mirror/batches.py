@@ -43,7 +43,8 @@ class ReadyBatch(NamedTuple):
     #: Where its first record comes to lie.
     target: int
     records: int
-    #: In the source: its last record, and behind the batch that it was.
+    #: In the source: its first and its last record, and behind the batch that it was.
+    first_source: int
     last_source: int
     source_end: int
 
@@ -113,7 +114,7 @@ class Preparation:
         )
         patch_crc(data, 0)
         self.pairs.append(Pair(header.base_offset, self.target))
-        self._add(data, header.count, header.last_offset, header.next_offset)
+        self._add(data, header.count, header.base_offset, header.last_offset, header.next_offset)
 
     def _make_anew(self, header: BatchHeader, buf: Readable, pos: int) -> None:
         records = decode_batch(buf, pos, check_crcs=self._check_crcs)
@@ -133,10 +134,10 @@ class Preparation:
         except (ValueError, OverflowError, struct.error) as error:
             raise CorruptBatch(f"the batch at offset {header.base_offset} cannot be made anew: {error}") from None
         self.pairs += _runs(wanted, self.target)
-        self._add(data, len(wanted), wanted[-1].offset, header.next_offset)
+        self._add(data, len(wanted), wanted[0].offset, wanted[-1].offset, header.next_offset)
 
-    def _add(self, data: bytes | bytearray, count: int, last_source: int, source_end: int) -> None:
-        self.batches.append(ReadyBatch(data, self.target, count, last_source, source_end))
+    def _add(self, data: bytes | bytearray, count: int, first_source: int, last_source: int, source_end: int) -> None:
+        self.batches.append(ReadyBatch(data, self.target, count, first_source, last_source, source_end))
         self.target += count
 
 

@@ -27,6 +27,10 @@ class Overtaken(KafkaError):
     """Another process has taken the partition over, and knows what this one has recorded until then."""
 
 
+class PairsWouldVanish(KafkaError):
+    """The topic of pairs is not compacted."""
+
+
 def deleted(tp: TopicPartition, end: int) -> str:
     """What is said of a partition that was to be copied up to `end`, and whose topic is gone."""
     return f"{tp}: the source's topic was deleted before it was copied up to {end}"

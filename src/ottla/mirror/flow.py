@@ -151,6 +151,7 @@ class Flow:
             gone = self._topics.keys() - topics.keys()
             if gone:
                 self._log.warning("topics are not copied any more", topics=", ".join(sorted(gone)))
+                self.source.cluster.forget(gone)
             grown = any(topics[name] != count for name, count in self._topics.items() if name in topics)
             new_names = topics.keys() != self._topics.keys()
             self._topics = topics
@@ -228,12 +229,14 @@ class Flow:
             if copy is not None:
                 self.records_before += copy.records
                 self.bytes_before += copy.bytes
-                if copy.stopped is not None:
+                if copy.stopped is not None and copy.stopped not in self.stopped:  # it may have been here before
                     self.stopped.append(copy.stopped)
             task = self._tasks.pop(tp, None)
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
+            if tp.topic not in self._topics:  # the copy has asked for it until now
+                self.source.cluster.forget([tp.topic])
 
     # What is noted of how far the copies have come
 

@@ -7,17 +7,21 @@ the next time; one that is translated is exact: the record there is the one that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.group_results import CommittedOffset
-from ottla.client.errors import GroupIdNotFound, KafkaError, SomeFailed
+from ottla.client.errors import GroupIdNotFound, KafkaError, SomeFailed, UnknownTopicOrPartition
 from ottla.client.producing.producer import Producer
 from ottla.logs import logger
 from ottla.mirror.pairs import OffsetPairs
+from ottla.mirror.partition import differ
 from ottla.mirror.properties import FlowSettings
 from ottla.mirror.record_forms import Checkpoint
 from ottla.model import TopicPartition
+
+#: The id of no topic.
+_GONE: Final = b"\xff" * 16
 
 
 class KnownCopy(Protocol):
@@ -28,6 +32,13 @@ class KnownCopy(Protocol):
 
     @property
     def pairs(self) -> OffsetPairs: ...
+
+    @property
+    def source_id(self) -> bytes:
+        """Of the topic that the pairs are about, as `target_id`."""
+
+    @property
+    def target_id(self) -> bytes: ...
 
     @property
     def copied(self) -> int:
@@ -57,7 +68,7 @@ class GroupFollower:
         self._log = logger("mirror").bind(flow=settings.name)
 
     async def checkpoint(self) -> int:
-        """Writes checkpoints of all groups that moved; returns how many."""
+        """Writes checkpoints of all groups that moved; returns how many. Raises KafkaError where one was not taken."""
         topic = self._settings.policy.checkpoints_topic
         fresh: dict[tuple[str, TopicPartition], Checkpoint] = {}
         current: set[tuple[str, TopicPartition]] = set()
@@ -66,10 +77,21 @@ class GroupFollower:
             current.add(place)
             if self._written.get(place) != one:
                 fresh[place] = one
-        for one in fresh.values():
-            await self._producer.send(topic, one.value(), one.key(), partition=0)
+        deliveries = {
+            place: await self._producer.send(topic, one.value(), one.key(), partition=0) for place, one in fresh.items()
+        }
         await self._producer.flush()
-        self._written = {place: one for place, one in self._written.items() if place in current} | fresh
+        self._written = {place: one for place, one in self._written.items() if place in current}
+        faults: list[KafkaError] = []
+        for place, delivery in deliveries.items():
+            try:
+                await delivery
+            except KafkaError as error:
+                faults.append(error)
+            else:
+                self._written[place] = fresh[place]
+        if faults:
+            raise faults[0]
         return len(fresh)
 
     async def commit(self) -> int:
@@ -135,15 +157,39 @@ class GroupFollower:
             committed = await self._source.list_groups_offsets(groups)
         except SomeFailed as error:
             committed = error.results
+        known = {tp: copies[tp] for offsets in committed.values() for tp in offsets if tp in copies}
+        # Behind the offsets: those of a topic that was made again are none of its copy's.
+        sources = await _ids(self._source, {tp.topic for tp in known})
+        targets = await _ids(self._target, {copy.target.topic for copy in known.values()})
+        known = {
+            tp: copy
+            for tp, copy in known.items()
+            if not differ(copy.source_id, sources.get(tp.topic, _GONE))
+            and not differ(copy.target_id, targets.get(copy.target.topic, _GONE))
+        }
         return [
             checkpoint
             for group, offsets in committed.items()
             for tp, place in offsets.items()
-            if (checkpoint := _translated(group, place, copies.get(tp))) is not None
+            if (checkpoint := _translated(group, place, known.get(tp))) is not None
         ]
 
     def _takes(self, group: str) -> bool:
         return bool(group) and group != self._own_group and self._settings.groups.takes(group)
+
+
+async def _ids(admin: Admin, topics: Iterable[str]) -> dict[str, bytes]:
+    """Of those that are there."""
+    names = sorted(topics)
+    if not names:
+        return {}
+    try:
+        described = await admin.describe_topics(names)
+    except SomeFailed as error:
+        described = error.results
+    except UnknownTopicOrPartition:
+        return {}
+    return {name: bytes(one.topic_id) for name, one in described.items()}
 
 
 def _translated(group: str, place: CommittedOffset, copy: KnownCopy | None) -> Checkpoint | None:

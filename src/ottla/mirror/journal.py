@@ -25,13 +25,13 @@ from typing import Final, NamedTuple
 
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.having import have_topic
-from ottla.client.admin.results import NewTopic
+from ottla.client.admin.results import ConfigResource, NewTopic
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import KafkaError, RequestTimedOut
 from ottla.client.producing.producer import Producer
 from ottla.client.records import ConsumerRecord
 from ottla.logs import logger
-from ottla.mirror.faults import Overtaken
+from ottla.mirror.faults import Overtaken, PairsWouldVanish
 from ottla.mirror.pairs import OffsetPairs, Pair
 from ottla.mirror.record_forms import PAGE_PAIRS_MAX, BadRecord, Page, PageKey, decode_page, decode_page_key
 from ottla.model import ZERO_TOPIC_ID, TopicPartition
@@ -80,7 +80,17 @@ class Journal:
         self._read_to = 0
 
     async def prepare(self) -> None:
-        await compacted_topic(self._admin, self.topic, self._replication)
+        """Raises PairsWouldVanish where somebody else has made the topic otherwise."""
+        if await compacted_topic(self._admin, self.topic, self._replication):
+            return
+        resource = ConfigResource.topic(self.topic)
+        (name, wanted), *_ = COMPACTED.items()
+        policy = (await self._admin.describe_configs([resource], names=[name]))[resource][name].value
+        if policy != wanted:
+            raise PairsWouldVanish(
+                f"{self.topic} has {name}={policy}, so that pairs would vanish, and no copy could be gone on with: "
+                f"set it to {wanted}"
+            )
 
     async def read(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionJournal]:
         """A journal for each partition, with what was recorded.
@@ -175,8 +185,11 @@ class PartitionJournal:
         self._nonce = 0
         #: A copy records its pairs, and how far it has come: one after the other, or an older page would come last.
         self._saving = asyncio.Lock()
-        #: How many pairs are recorded under this writer, and the last of them; None before it has written any.
+        #: How many pairs are recorded under this writer, the last of them, and how many were forgotten; None before it
+        #: has written any.
         self._saved: tuple[int, Pair, int] | None = None
+        #: What else is recorded with them: the two topics' ids, and how far the copy had come.
+        self._noted: tuple[bytes, bytes, int] | None = None
         #: Whether the number is this writer's, and nothing is recorded under it yet.
         self._claimed = False
         #: The number and the nonce under which this writer last knew all pairs; None before it had any.
@@ -214,7 +227,7 @@ class PartitionJournal:
         return any(key.writer >= self._writer and key.nonce != self._nonce for key in keys)
 
     async def save(self, source_id: bytes, target_id: bytes, pairs: OffsetPairs, reached: int, *, nonce: int) -> None:
-        """Records all that was added since the last time; with another nonce, or other pairs, everything anew.
+        """Records all that is new since the last time; with another nonce, or other pairs, everything anew.
 
         Raises Overtaken where a later writer may not know of what was added.
         """
@@ -231,6 +244,8 @@ class PartitionJournal:
             and pairs[saved[0] - 1] == saved[1]
         )
         if saved is not None and goes_on:
+            if len(pairs) == saved[0] and self._noted == (source_id, target_id, reached):
+                return
             begin = (saved[0] - 1) // PAGE_PAIRS_MAX
         else:
             await self._renew(nonce)
@@ -256,7 +271,7 @@ class PartitionJournal:
             offset = await self._journal.write([(self._key(0), first)])
         if saved != (count, last, forgotten) and self._overtaken_by(await self._journal.keys(self._tp, offset)):
             raise Overtaken(f"{self._tp}: another has taken it over")
-        self._saved = (count, last, forgotten)
+        self._saved, self._noted = (count, last, forgotten), (source_id, target_id, reached)
         gone = [
             key
             for key in self._keys
@@ -299,8 +314,8 @@ def _complete(found: dict[PageKey, Page]) -> RecordedPairs | None:
     return RecordedPairs(pages[-1].source_id, pages[-1].target_id, pairs, max(page.reached for page in pages))
 
 
-async def compacted_topic(admin: Admin, topic: str, replication: int) -> None:
-    """Has a compacted topic of one partition there."""
+async def compacted_topic(admin: Admin, topic: str, replication: int) -> bool:
+    """Has a compacted topic of one partition there; whether it was made here."""
     try:
         is_new = await have_topic(admin, NewTopic(topic, 1, replication, dict(COMPACTED)))
     except KafkaError as error:
@@ -308,3 +323,4 @@ async def compacted_topic(admin: Admin, topic: str, replication: int) -> None:
         raise
     if is_new:
         log_event.info("a topic of the mirror was created", topic=topic)
+    return is_new

@@ -44,6 +44,7 @@ from ottla.protocol.generated.produce import (
     TopicProduceData,
 )
 from ottla.records.errors import RecordError
+from ottla.records.record import decode_batch
 
 log_event = logger("mirror")
 #: Produce names topics by their ids from this version on.
@@ -129,6 +130,8 @@ class PartitionCopy:
         self._fetched: deque[FetchedBatches] = deque()
         self._on_wire: deque[ReadyBatch] = deque()
         self._on_wire_bytes = 0
+        #: The first that was sent before the copy was last placed and was not acknowledged: perhaps it is there.
+        self._unsure: ReadyBatch | None = None
         self._fault: Exception | None = None
         self._news = asyncio.Event()
         self._failures = 0
@@ -190,6 +193,8 @@ class PartitionCopy:
     async def _place(self) -> None:
         """Finds out where both sides stand. Raises CopyStopped where they do not fit."""
         self._placed += 1
+        if self._unsure is None and self._on_wire:
+            self._unsure = self._on_wire[0]
         self._on_wire.clear()
         self._on_wire_bytes = 0
         self._fetched.clear()
@@ -207,7 +212,9 @@ class PartitionCopy:
             source = await self._begin(end)
         else:
             await self._compare(begin, end)
+            await self._compare_sent(end)
             source = await self._within_source(source, end)
+        self._unsure = None
         self._read = self.copied = self._asked = source
         self._next = self.end = end
 
@@ -230,18 +237,23 @@ class PartitionCopy:
             self.pairs, self.end = recorded.pairs, recorded.reached
             self.source_id, self.target_id = recorded.source_id, recorded.target_id
         self._journal.recorded = None
-        if len(self.pairs) and _differ(self.target_id, target.topic_id):
+        if len(self.pairs) and differ(self.target_id, target.topic_id):
             log_event.warning("the copy was deleted and is made again, from the beginning", partition=self.target)
             # Of another topic, or with its first pairs forgotten, it says nothing of where that was.
-            known = not _differ(self.source_id, source.topic_id) and not self.pairs[0].target
+            known = not differ(self.source_id, source.topic_id) and not self.pairs[0].target
             self._began_at = self.pairs[0].source if known else 0
             self.pairs, self.end, self.copied = OffsetPairs(), 0, -1
-        if len(self.pairs) and _differ(self.source_id, source.topic_id):
+            self._unsure = None
+        if len(self.pairs):
+            self._check_source(self.source_id, source.topic_id)
+        self.source_id, self.target_id = bytes(source.topic_id), bytes(target.topic_id)
+
+    def _check_source(self, copied: bytes, now: bytes) -> None:
+        if differ(copied, now):
             raise LostRecords(
                 f"{self.tp} was deleted and made again since it was copied: delete {self.target.topic} on the target, "
                 "and the new topic is copied from its beginning"
             )
-        self.source_id, self.target_id = bytes(source.topic_id), bytes(target.topic_id)
 
     async def _take_over(self) -> None:
         """From here on no other passes a gap that is not among the pairs that were read.
@@ -251,7 +263,8 @@ class PartitionCopy:
         """
         await self._journal.claim(nonce=self._world.nonce)
         recorded, self._journal.recorded = self._journal.recorded, None
-        if recorded is not None and not _differ(recorded.target_id, self.target_id):
+        if recorded is not None and not differ(recorded.target_id, self.target_id):
+            self._check_source(recorded.source_id, self.source_id)
             self.pairs, self.end = recorded.pairs, max(self.end, recorded.reached)
 
     async def _limits_of_target(self) -> tuple[int, int]:
@@ -317,6 +330,26 @@ class PartitionCopy:
                 "copied: one of both lost records and got others. Delete the target's topic, and it is copied again"
             )
 
+    async def _compare_sent(self, end: int) -> None:
+        """Holds what lies where a batch was sent against that, if the pairs still say that it belongs there.
+
+        Another mirror may have written there what it had at hand; and the source may have lost the records since that
+        were sent, so that the last one of the copy cannot be compared with its original.
+        """
+        batch = self._unsure
+        if batch is None or batch.target >= end or self.pairs.source_of(batch.target) != batch.first_source:
+            return
+        found = await record_at(self._world.target, self.target, batch.target)
+        if found is None or found.record.offset != batch.target:
+            return  # retention or compaction has taken it
+        begin_at = 2 if found.batch.is_log_append_time else 1
+        if decode_batch(batch.data, 0)[0][begin_at:] != found.record[begin_at:]:
+            raise StrangeRecords(
+                f"{self.target} has another record at {batch.target} than was sent there, by a mirror that had at hand "
+                f"what {self.tp} has no more: what it has in its place would be missing. Delete the topic, and it is "
+                "copied again"
+            )
+
     async def _within_source(self, source: int, end: int) -> int:
         """The place in the source, moved where retention has gone past it."""
         limits = {code: await list_offsets(self._world.source, {self.tp: code}) for code in (EARLIEST, LATEST)}
@@ -349,8 +382,15 @@ class PartitionCopy:
 
     async def note_reached(self) -> None:
         """Records how far the copy has come, for the next one to know what must be there."""
+        self._look_at_target()
         if self.copied >= 0 and self.stopped is None and self._journal.is_mine:
             await self._record()
+
+    def _look_at_target(self) -> None:
+        """A copy whose topic was deleted is placed again though nothing is to be sent to it."""
+        there = self._world.target.metadata.topics.get(self.target.topic)
+        if self.copied >= 0 and (there is None or differ(there.topic_id, self.target_id)):
+            self._fail(UnknownTopicOrPartition(f"{self.target.topic} was deleted, or made again"))
 
     # Copy
 
@@ -358,8 +398,8 @@ class PartitionCopy:
         while True:
             fetched = await self._next_fetched()
             known = self._world.source.metadata.topics.get(self.tp.topic)
-            if _differ(fetched.topic_id, self.source_id) or (
-                known is not None and _differ(known.topic_id, self.source_id)  # a source too old to fetch by id
+            if differ(fetched.topic_id, self.source_id) or (
+                known is not None and differ(known.topic_id, self.source_id)  # a source too old to fetch by id
             ):
                 raise NotLeaderOrFollower(f"{self.tp} was deleted and made again")  # to place says what that means
             preparation = Preparation(
@@ -377,12 +417,23 @@ class PartitionCopy:
                     await asyncio.sleep(0)
             behind = [*(pair.target for pair in preparation.pairs[1:]), preparation.target]
             added = sum(map(self.pairs.add, preparation.pairs, behind))
+            read = max(preparation.source, fetched.next_position)
+            if self._passes_over(read, preparation.target):
+                added += self.pairs.add(Pair(read, preparation.target))
             if added:
                 await self._record()  # before anything goes out that they speak of
             for batch in preparation.batches:
                 await self._send(batch)
-            self._read = max(preparation.source, fetched.next_position)
+            self._read = read
             self._settle()
+
+    def _passes_over(self, read: int, target: int) -> bool:
+        """Whether what was read ends in offsets that are not copied, as markers are, and no pair leads behind them.
+
+        Without one they would count as missed where the source has removed them when the copy is placed again.
+        """
+        following = self.pairs.source_of(target)
+        return following is not None and following < read
 
     async def _next_fetched(self) -> FetchedBatches:
         while True:
@@ -488,6 +539,6 @@ class PartitionCopy:
         self._news.set()
 
 
-def _differ(one: bytes, other: bytes) -> bool:
+def differ(one: bytes, other: bytes) -> bool:
     """Of the ids of topics; a broker too old to say says nothing against it."""
     return one != other and ZERO_TOPIC_ID not in {one, other}

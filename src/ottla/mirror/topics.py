@@ -66,6 +66,7 @@ class TopicFollower:
         wanted = {name: one for name, one in described.items() if self.copies(name)}
         async with self._one_at_a_time:
             self.refused = {tp: why for tp, why in self.refused.items() if tp.topic in wanted}
+            self._there = {name: count for name, count in self._there.items() if name in wanted}
             await self._have(wanted)
         self.incomplete = any(self._there.get(name) != len(one.partitions) for name, one in wanted.items())
         return {name: self._there[name] for name in wanted if name in self._there}

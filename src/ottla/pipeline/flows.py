@@ -59,8 +59,8 @@ class RunningFlow:
             self._writer = TableWriter(planned, places, pipeline, kafka)
             self._log = TableLog(places.table(self.flow.name))
         self._go_on_counting()
-        #: When the last progress began that was taken in.
-        self._taken = ""
+        #: The last progress that was taken in: of which run of the query, which micro-batch, and when it began.
+        self._taken: tuple[str, int, str] | None = None
         #: What the query was started with, and how often it may be again.
         self._started: tuple[Any, Mapping[str, Any]] | None = None
         self._starts_left = STARTS_MAX
@@ -109,8 +109,13 @@ class RunningFlow:
         error = self.query.exception()
         if error is not None:
             self._start_again(error)
-        for progress in self.query.recentProgress:
+        recent = list(self.query.recentProgress)
+        places = [(str(one.runId), int(one.batchId), str(one.timestamp)) for one in recent]
+        # By where they stand, and not by their times: clocks are set back.
+        first = places.index(self._taken) + 1 if self._taken in places else 0
+        for progress in recent[first:]:
             self._take(progress)
+        self._taken = places[-1] if places else self._taken
         self.note()
 
     def note(self) -> None:
@@ -158,9 +163,6 @@ class RunningFlow:
     def _take(self, progress: Any) -> None:
         """An idle query reports progress too, under the number of the micro-batch that is to come."""
         status = self.status
-        if progress.timestamp <= self._taken:
-            return
-        self._taken = progress.timestamp
         status.rows_a_second = round(progress.processedRowsPerSecond or 0.0, 1)
         status.late += sum(one.numRowsDroppedByWatermark for one in progress.stateOperators)
         is_new = status.batch is None or progress.batchId > status.batch

@@ -3,8 +3,9 @@
 Each once, whatever dies: before it sends anything, a replay notes where the dead letters begin and end, and where the
 topic they go to ends. One that finds the note of another that did not come to its end first looks which of its records
 are there: their header says which dead letter they were. A note of dead letters whose topic was deleted since says
-nothing of those that are in a new one. Dead letters of one record of one table, which a crash has
-had written twice, count as one: also where a replay lies between the two, so each replay reads all from the first on.
+nothing of those that are in a new one; nor does the place in a topic that was made again since say where to look. Dead
+letters of one record of one table, which a crash has had written twice, count as one: also where a replay lies between
+the two, so each replay reads all from the first on.
 What another pipeline has dropped is left to that one's replay.
 
 Records are sent as they are read, since dead letters are kept for ever; of all of them only a digest is remembered.
@@ -61,7 +62,9 @@ def replay(topic: str, settings: Mapping[str, Any], places: Places, *, pipeline:
     letters = dead_letter_topic(topic)
     with Admin(settings) as admin:
         there = set(admin.list_topics())
-        letters_id = id_text(admin.describe_topic(letters).topic_id) if letters in there else ""
+        letters_id, topic_id = (
+            id_text(admin.describe_topic(name).topic_id) if name in there else "" for name in (letters, topic)
+        )
     for name in (letters, topic):
         if name not in there:
             why = "no record of it was ever bad" if name == letters else f"`ottla topic create {topic}` creates it"
@@ -69,7 +72,9 @@ def replay(topic: str, settings: Mapping[str, Any], places: Places, *, pipeline:
     note = read_json(places.replay(topic)) or {}
     if note.get("letters", letters_id) != letters_id:
         note = {}
-    note = {"done": {}, **note, "letters": letters_id}
+    if note.get("topic", topic_id) != topic_id:
+        note.pop("target", None)
+    note = {"done": {}, **note, "letters": letters_id, "topic": topic_id}
     with Consumer(settings, auto_offset_reset="earliest", enable_auto_commit=False) as consumer:
         sent = _sent_before(consumer, topic, note)
         ends = _ends(consumer, letters)
@@ -82,7 +87,7 @@ def replay(topic: str, settings: Mapping[str, Any], places: Places, *, pipeline:
             found = sum(1 for _ in waiting) if dry_run else _send(waiting, topic, settings)
     if dry_run:
         return Replay(topic=topic, found=found, sent=0, rules=rules)
-    write_json(places.replay(topic), {"done": ends, "letters": letters_id})
+    write_json(places.replay(topic), {"done": ends, "letters": letters_id, "topic": topic_id})
     return Replay(topic=topic, found=found, sent=found, rules=rules)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.coordination.served.simulated import SimulatedClient, SimulatedTree
 
+from ottla.coordination import store as store_module
 from ottla.coordination.interface import WatchEvent
 from ottla.coordination.requests import WriteRequest
 from ottla.coordination.served import limits
@@ -336,5 +337,33 @@ def test_what_a_multi_was_made_of_is_gone_when_it_is_answered(simulated: Simulat
             assert not [each for each in left if isinstance(each, AppliedTransaction)]
         finally:
             gc.enable()
+
+    simulated.run(run())
+
+
+def test_what_finds_no_place_in_the_queue_leaves_nothing_behind(
+    simulated: SimulatedTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session whose end was refused ends by its time-out, and a word that was is counted once."""
+
+    async def run() -> None:
+        await simulated.start()
+        client = await SimulatedClient.greeted(simulated, 1500)
+        other = await SimulatedClient.greeted(simulated, 60_000)
+        simulated.ports.workers.latency_ms = (100, 100)
+        other.send(OpCode.CREATE, CreateRequest("/under_way", b""))
+        await asyncio.sleep(0.05)
+        monkeypatch.setattr(store_module, "QUEUE_MAX", 0)
+        client.send(OpCode.CLOSE_SESSION)
+        asking = await SimulatedClient.open(simulated)
+        asking.write(b"srvr")
+        await client.until(client.closed.is_set)
+        await asking.until(asking.closed.is_set)
+        monkeypatch.undo()
+        await asyncio.sleep(3)
+        assert len(simulated.server.store._tree.sessions) == 1
+        other.close()
+        await asyncio.sleep(0.1)
+        assert simulated.server._account.total == 0
 
     simulated.run(run())

@@ -6,9 +6,11 @@ import asyncio
 import errno
 
 import pytest
+from tests.coordination.contract import until
 from tests.coordination.served.simulated import SimulatedClient, SimulatedTree
 
 from ottla.coordination.served.session_life import LOOK_MS
+from ottla.coordination.waiting import LONG_OPS
 from ottla.coordination.zookeeper.codes import OTTLA_PROTOCOL, KeeperError, OpCode
 from ottla.coordination.zookeeper.frames import encode_connect
 from ottla.coordination.zookeeper.messages import (
@@ -489,5 +491,42 @@ def test_a_session_whose_client_went_away_before_it_knew_of_it_is_ended(simulate
             hasty.append(asyncio.get_running_loop().call_later(wait_s, client.close))
         await asyncio.sleep(2)
         assert len(simulated.server.store._tree.sessions) == 0
+
+    simulated.run(run())
+
+
+def test_a_disk_that_fails_under_the_end_of_a_session_tells_nobody_that_it_is_over(simulated: SimulatedTree) -> None:
+    """Its end is in memory, and nobody knows whether it is on the disk: the next life may find that it goes on."""
+
+    async def run() -> None:
+        await simulated.start()
+        client = await owner_of(simulated)
+        simulated.ports.disk.fail("sync", "*journal*", errno.EIO, times=1)
+        await until(lambda: simulated.server.store.fault)
+        assert not simulated.lost
+        again = await SimulatedClient.greeted(simulated, 1500, client.session)
+        assert again.session is None
+
+    simulated.run(run())
+
+
+def test_a_session_whose_end_waits_for_the_disk_is_not_taken_up_in_front_of_it(simulated: SimulatedTree) -> None:
+    """However many nodes go with it, and so however many others go first."""
+
+    async def run() -> None:
+        await simulated.start()
+        for nodes in (1, LONG_OPS + 1):
+            client = await SimulatedClient.greeted(simulated, 1500)
+            for number in range(nodes):
+                await client.call(OpCode.CREATE, EPHEMERAL._replace(path=f"/e{number}"))
+            simulated.ports.workers.latency_ms = (500, 500)
+            await asyncio.sleep(1.4)
+            other = await SimulatedClient.open(simulated)
+            other.write(encode_connect(ConnectRequest(0, 0, 30_000, 0, bytes(16))))
+            await asyncio.sleep(0.3)  # its session is being written, and the end of the first one waits
+            again = await SimulatedClient.greeted(simulated, 1500, client.session)
+            assert again.session is not None
+            assert again.session.timeout_ms == 0
+            simulated.ports.workers.latency_ms = (0, 0)
 
     simulated.run(run())

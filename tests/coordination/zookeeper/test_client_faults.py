@@ -24,7 +24,17 @@ from ottla.coordination.errors import (
     SessionExpired,
     WriteRefused,
 )
-from ottla.coordination.interface import Create, CreatedNode, Delete, EventType, SessionEvent, Stat
+from ottla.coordination.interface import (
+    REQUEST_BYTES_MAX,
+    Create,
+    CreatedNode,
+    Delete,
+    EventType,
+    SessionEvent,
+    SetData,
+    Stat,
+)
+from ottla.coordination.sizes import op_size, split
 from ottla.coordination.zookeeper import session as session_module
 from ottla.coordination.zookeeper.client import RemoteTree
 from ottla.coordination.zookeeper.codes import OTTLA_PROTOCOL, KeeperError, OpCode
@@ -179,6 +189,45 @@ def test_very_many_watches_are_left_again_in_several_requests() -> None:
     Simulation().run(work)
 
 
+@pytest.mark.parametrize(("protocol", "watches", "last"), [(OTTLA_PROTOCOL, 1, 1), (0, 1000, 2)])
+@pytest.mark.parametrize("refused", [False, True])
+def test_what_a_connection_says_before_it_has_all_watches_hides_no_change(
+    protocol: int, watches: int, last: int, refused: bool
+) -> None:
+    """It is lost then: of what changed before, the next one has to bring the news all the same."""
+
+    async def work(sim: Simulation) -> None:
+        sim.ensemble.protocol_version = protocol
+        tree = await sim.session()
+        events = Events()
+        paths = [f"/{'x' * 190}{number}" for number in range(watches)]
+        for path in paths:
+            await tree.create(path)
+            await tree.get(path, events)
+        asked = 0
+
+        def end(connection: SmallConnection, header: RequestHeader, _: Any) -> bool:
+            nonlocal asked
+            asked += header.op == OpCode.SET_WATCHES
+            if asked < last:
+                return False
+            sim.ensemble.hook = lambda *_: False
+            if refused:
+                connection.send(encode_error(header.xid, sim.ensemble.tree.zxid, KeeperError.SYSTEM_ERROR))
+            else:
+                connection.close()
+            return True
+
+        sim.ensemble.hook = end
+        sim.connection_of(tree).close()
+        sim.ensemble.apply(0, [SetData(paths[-1], b"1")])
+        await tree.sync("/")
+        assert asked == last
+        assert list(events) == [(EventType.NODE_DATA_CHANGED, paths[-1])]
+
+    Simulation().run(work)
+
+
 def refuse(code: int, by: list[SmallConnection]) -> Callable[[SmallConnection, RequestHeader, Any], None]:
     """Notes in `by` who has refused."""
 
@@ -206,6 +255,40 @@ def test_watches_that_a_server_does_not_take_are_left_with_another_connection() 
         await until(lambda: changed)
         assert sim.connection_of(tree) is not refused[0]
         assert list(changed) == [(EventType.NODE_DATA_CHANGED, "/a")]
+
+    Simulation().run(work)
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_servers_that_take_the_session_and_not_its_watches_are_not_asked_without_end(refused: bool) -> None:
+    async def work(sim: Simulation) -> None:
+        sim.ensemble.protocol_version = OTTLA_PROTOCOL
+        tree = await sim.session()
+        await tree.create("/a")
+        changed = Events()
+        await tree.get("/a", changed)
+
+        def end(connection: SmallConnection, header: RequestHeader, _: Any) -> bool:
+            if header.op != OpCode.SET_WATCHES:
+                return False
+            if refused:
+                connection.send(encode_error(header.xid, sim.ensemble.tree.zxid, KeeperError.THROTTLED_OP))
+            else:
+                connection.close()
+            return True
+
+        sim.ensemble.hook = end
+        sim.connection_of(tree).close()
+        await asyncio.sleep(10)
+        assert 30 < len(sim.ensemble.connects) < 150  # three servers, and 0.2 to 0.4 s
+        sim.ensemble.hook = lambda *_: False
+        sim.ensemble.apply(0, [SetData("/a", b"1")])
+        await until(lambda: changed)
+        # And the next loss is one like any other.
+        connects = len(sim.ensemble.connects)
+        sim.connection_of(tree).close()
+        await asyncio.sleep(0.01)
+        assert len(sim.ensemble.connects) == connects + 1
 
     Simulation().run(work)
 
@@ -524,6 +607,20 @@ def test_a_large_multi_is_cancelled_or_outlived_by_nothing_while_it_is_made() ->
         sim.ensemble.expire(lost.session.id)
         with pytest.raises((ConnectionLoss, SessionExpired)):
             await late
+
+    Simulation().run(work)
+
+
+@pytest.mark.parametrize("chroot", ["", f"/{'c' * 57}"])
+def test_what_is_cut_to_fit_a_request_fits_it(chroot: str) -> None:
+    async def work(sim: Simulation) -> None:
+        sim.provider.connect += chroot
+        tree = await sim.session()
+        large = Create("/large", bytes(REQUEST_BYTES_MAX - op_size(Create("/large"))))
+        many = [Create(f"/{number}") for number in range(9_000)]
+        for piece in (*split([large]), *split(many)):
+            await tree.multi(piece)
+        assert len((await tree.children("/"))[0]) == 1 + len(many)
 
     Simulation().run(work)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,71 @@ def test_a_state_stands_for_the_commits_before_it(log: TableLog) -> None:
         log.commits(2, 3)
     with pytest.raises(BadState, match="has no version 3"):
         at_version(log, 3)
+
+
+@pytest.mark.parametrize("begun", [0, STATE_EVERY])
+def test_commits_that_are_forgotten_while_they_are_read(
+    log: TableLog, monkeypatch: pytest.MonkeyPatch, begun: int
+) -> None:
+    """A reader in their middle finds none behind the one that it has read, and takes that for no newest version."""
+    for batch in range(begun + 10):
+        log.commit(append(batch))
+    reader, read, newest = TableLog(log.folder), TableLog._read, begun + STATE_EVERY + 2
+
+    def while_forgotten(one: TableLog, version: int) -> Commit | None:
+        if one is reader and version == begun + 5 and log.state().version < newest:
+            for batch in range(begun + 10, newest + 1):
+                log.commit(append(batch))
+            log.forget(newest)
+        return read(one, version)
+
+    monkeypatch.setattr(TableLog, "_read", while_forgotten)
+    assert reader.state() == log.state()
+    assert log.state().version == newest
+
+
+def test_a_first_state_that_comes_while_the_folder_is_listed(log: TableLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    for batch in range(10):
+        log.commit(append(batch))
+    reader, versions = TableLog(log.folder), TableLog._versions
+
+    def listed_before(one: TableLog, ending: str) -> list[int]:
+        found = versions(one, ending)
+        if one is reader and log.state().version < STATE_EVERY:
+            for batch in range(10, STATE_EVERY + 3):
+                log.commit(append(batch))
+            log.forget(STATE_EVERY)
+        return found
+
+    monkeypatch.setattr(TableLog, "_versions", listed_before)
+    assert reader.state() == log.state()
+
+
+def test_of_two_processes_with_one_number_one_is_refused(log: TableLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in two containers: the other writes the same version while this one's is on its way to the medium."""
+    other, flush = TableLog(log.folder), os.fsync
+
+    def flush_behind_the_other(fd: int) -> None:
+        monkeypatch.setattr(os, "fsync", flush)
+        other.commit(append(0, "other"))
+        flush(fd)
+
+    monkeypatch.setattr(os, "fsync", flush_behind_the_other)
+    with pytest.raises(BadState, match="somebody else has written version 0"):
+        log.commit(append(0))
+    assert TableLog(log.folder).state() == other.state()
+
+
+def test_a_commit_for_which_there_is_no_room_leaves_nothing(log: TableLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.commit(append(0))
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        log.commit(append(1))
+    assert os.listdir(Path(log.folder) / "_ottla") == [f"{0:020}.json"]
 
 
 def test_streams_see_rows_that_are_new(log: TableLog) -> None:

@@ -96,6 +96,11 @@ def test_what_an_attempt_left_behind_is_deleted(log: TableLog) -> None:
     left.parent.mkdir()
     left.write_bytes(b"half")
     os.utime(left, (0, 0))
+    drafts = [Path(log.path(folder)) / f"{1:020}.json.1234.new" for folder in ("_ottla", "_delta_log")]
+    for draft in drafts:
+        draft.parent.mkdir(exist_ok=True)
+        draft.write_bytes(b"half")
+        os.utime(draft, (0, 0))
     assert delete_unused(log, REMOVED_KEPT_MS + 1, 10) == 1
-    assert not left.exists()
+    assert not any(one.exists() for one in (left, *drafts))
     assert [row["id"] for row in rows(log)] == [0]  # type: ignore[index]

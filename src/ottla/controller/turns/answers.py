@@ -114,6 +114,20 @@ class AnswerTurns:
         await self.announce(concerned if strategy is None else changed, changed)
         return refused
 
+    async def look_at_unreadable(self) -> None:
+        """Somebody may have put states right that could not be read, and what was due then is due still: no watch
+        tells it."""
+        core, topics = self._core, self._core.context.topics
+        due, core.unreadable = core.unreadable, set()
+        there = sorted(tp for tp in due if tp.topic in topics and tp.partition in topics[tp.topic].replicas)
+        mended = sorted(await core.read_again(there))
+        if mended:
+            log.info("states of partitions can be read again", count=len(mended), first=str(mended[0]))
+            partitions = [(topics[tp.topic], [tp.partition]) for tp in mended]
+            await core.elect(partitions)
+            # Who put it right has made another version of it, which leaders name when they ask for a change.
+            await self.announce(partitions, partitions)
+
     async def elect_leaderless(self) -> None:
         """Where it has changed which elections are allowed."""
         found: list[tuple[TopicContext, list[int]]] = []

@@ -31,7 +31,7 @@ from ottla.controller.turns.deleting import DeletionTurns
 from ottla.controller.turns.reassigning import ReassignmentTurns
 from ottla.coordination.interface import Watch
 from ottla.metadata.updates import BrokerEndpoints
-from ottla.model import BrokerId
+from ottla.model import BrokerId, TopicPartition
 from ottla.steps import Steps, pieces
 
 #: How a broker is reached.
@@ -84,6 +84,9 @@ class BrokerTurns:
         await self._deletions.refuse_marks(context)
         core.context = self._memory = context
         core.stale = False
+        core.unreadable = {
+            TopicPartition(topic.name, number) for topic in context.served_topics() for number in topic.damaged
+        }
         bounced = _bounced(core.announcer.brokers, found) | (self._dead & found.keys())
         served = [(topic, list(topic.replicas)) for topic in context.served_topics()]
         if bounced:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from ottla import logs
-from ottla.coordination.errors import CoordinationError
+from ottla.coordination.errors import CoordinationError, SessionExpired
 from ottla.coordination.interface import SessionInfo
 from ottla.coordination.served.connection import Connection
 from ottla.coordination.served.rounds import BadFrame
@@ -44,7 +44,11 @@ class Greeting:
             request = decode_connect_request(frame)
         except JuteFault as fault:
             raise BadFrame(f"the first frame is no connect request: {fault}") from fault
-        seen, known = request.last_zxid_seen, self._serving.store.answered_zxid
+        store = self._serving.store
+        if store.fault is not None:
+            # What is in memory of its sessions is not what the next start finds.
+            raise BadFrame(store.fault)
+        seen, known = request.last_zxid_seen, store.answered_zxid
         if seen > known:
             raise BadFrame(f"the client has seen transaction {seen:#x}, and this tree is at {known:#x}")
         connection.read_only_known = request.read_only is not None
@@ -53,9 +57,9 @@ class Greeting:
         if request.session_id == 0:
             self._open(connection)
         elif self._serving.life.is_ending(request.session_id):
-            # What becomes of it the store knows when it has come there.
+            # What becomes of it the store knows when it has come there. Behind its end is where its own requests are.
             action = partial(self._take_up, connection, request)
-            self._serving.store.submit_read(STORE_SESSION, lambda _: action(), _ActionAnswer(self, connection))
+            store.submit_read(request.session_id, lambda _: action(), _ActionAnswer(self, connection))
         else:
             self._take_up(connection, request)
 
@@ -87,7 +91,11 @@ class Greeting:
             return
         if session is not None and matches:
             self._begin(connection, session)
-            return
+        else:
+            self.over(connection)
+
+    def over(self, connection: Connection) -> None:
+        """It asks for a session that is not there, or not for it."""
         self._answer(connection, ConnectAnswer(OTTLA_PROTOCOL, 0, 0, _NO_PASSWORD))
         connection.end_when_sent()
 
@@ -141,4 +149,7 @@ class _ActionAnswer:
     def set_result(self, _: Any, /) -> None: ...
 
     def set_exception(self, error: CoordinationError, /) -> None:
-        self._greeting.refused(self._connection, error)
+        if isinstance(error, SessionExpired):
+            self._greeting.over(self._connection)
+        else:
+            self._greeting.refused(self._connection, error)

@@ -212,9 +212,10 @@ class Requests:
 
     def _close_session(self, connection: Connection, xid: int, size: int) -> None:
         session_id = connection.session_id
-        self._serving.life.ends(session_id)
         ticket = CloseTicket(self._serving, connection, xid, OpCode.CLOSE_SESSION, size)
         self._submit(ticket, [CloseSession(session_id)], size)
+        if ticket.write is not None:
+            self._serving.life.ends(session_id)
         connection.end_when_sent()
 
     def _auth(self, ticket: Ticket, fields: AuthRequest) -> None:

@@ -179,7 +179,8 @@ class Rounds:
         if connection.is_new and len(incoming) >= LENGTH_BYTES:
             connection.is_new = False
             if self._word(connection, bytes(incoming[:LENGTH_BYTES])):
-                connection.consume(len(incoming))
+                if not connection.closed:
+                    connection.consume(len(incoming))
                 return
         position = 0
         left = self._frames_each

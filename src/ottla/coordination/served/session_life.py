@@ -19,8 +19,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ottla import logs
-from ottla.coordination.errors import CoordinationError, MultiFailed, WriteRefused
-from ottla.coordination.sessions import STORE_SESSION
+from ottla.coordination.errors import CoordinationError, SessionExpired, WriteRefused
 from ottla.coordination.store import TreeStore
 from ottla.coordination.tree import CloseSession
 from ottla.ports.clock import Clock
@@ -103,7 +102,7 @@ class SessionLife:
     def end(self, session_id: int) -> None:
         """Has the store end it."""
         try:
-            self._store.submit_write(STORE_SESSION, [CloseSession(session_id)], _End(self, session_id))
+            self._store.submit_write(session_id, [CloseSession(session_id)], _End(self, session_id))
         except CoordinationError as error:
             self.not_ended(session_id, error)
         else:
@@ -140,7 +139,7 @@ class _End:
         self._life.has_ended(self._session_id)
 
     def set_exception(self, error: CoordinationError, /) -> None:
-        if isinstance(error, MultiFailed):  # it was over
+        if isinstance(error, SessionExpired):  # it was over
             self._life.has_ended(self._session_id)
         else:
             self._life.not_ended(self._session_id, error)

@@ -2,7 +2,8 @@
 
 Each client goes through them in a random order of its own, and from where it is goes on with the next: all clients of a
 server that died do not fall upon the same other one. A round through all of them without an answer is followed by a
-pause. Only the first refusal of each server is logged until there is a connection again.
+pause, and so is one of connections that came to nothing: they were lost before the session's watches were left there,
+as where servers refuse them. Only the first refusal of each server is logged until there is a connection again.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class EnsembleServers:
         self._next = 0
         #: Servers whose refusal was logged since the last connection.
         self._refused: set[ServerAddress] = set()
+        #: Connections in a row that came to nothing.
+        self._in_vain = 0
         #: Why the last attempt failed; empty before one has.
         self.last_fault = ""
 
@@ -57,7 +60,10 @@ class EnsembleServers:
         All servers together are given the session's time-out, as by ZooKeeper's own client.
         """
         wait_ms = max(ATTEMPT_MS_MIN, timeout_ms // len(self._servers))
-        rounds = 0
+        rounds, in_this_round = divmod(self._in_vain, len(self._servers))
+        if rounds and not in_this_round:
+            await asyncio.sleep(self._pause_ms(rounds - 1) / 1000)
+        self._in_vain += 1
         while True:
             for _ in self._servers:
                 server = self._servers[self._next]
@@ -71,6 +77,10 @@ class EnsembleServers:
                     return taken
             await asyncio.sleep(self._pause_ms(rounds) / 1000)
             rounds += 1
+
+    def serve_well(self) -> None:
+        """The connection has come to something."""
+        self._in_vain = 0
 
     async def _attempt(
         self, server: ServerAddress, request: ConnectRequest, wait_ms: int

@@ -126,6 +126,11 @@ class KeeperSession:
         self.watches = LeftWatches()
         #: The last transaction that a server has shown this session. No server that is behind it takes the session.
         self.last_zxid = 0
+        #: The last one up to which the watches are called: it stays behind while a new connection is given them, which
+        #: says by other answers how far its server is.
+        self._watched_zxid = 0
+        #: Requests of this connection that leave watches, and are not answered yet.
+        self._leaving = 0
         self._servers = EnsembleServers(network, clock, entropy, options.servers)
         self._connection: ServerConnection | None = None
         self._queue: deque[KeeperRequest] = deque()
@@ -313,6 +318,10 @@ class KeeperSession:
 
     def answered(self, request: KeeperRequest, answer: KeeperAnswer) -> None:
         self.last_zxid = max(self.last_zxid, answer.zxid)
+        self._leaving -= request.op is OpCode.SET_WATCHES and answer.error == KeeperError.OK
+        if not self._leaving:
+            self._watched_zxid = self.last_zxid
+            self._servers.serve_well()
         if request.watch is not None:
             self.watches.answered(request.op, answer.error, *request.watch)
         if request.writes and not is_certain(answer.error):
@@ -419,7 +428,9 @@ class KeeperSession:
         """What a new connection is sent before anything else."""
         if is_ottla and self._options.end_with_connection:
             self._send_own(connection, OpCode.END_WITH_CONNECTION, EndWithConnectionRequest(END_GRACE_MS))
-        for request in self.watches.requests(self.last_zxid):
+        leaving = list(self.watches.requests(self._watched_zxid))
+        self._leaving = len(leaving)
+        for request in leaving:
             self._send_own(connection, OpCode.SET_WATCHES, request)
         if self._unsure:
             self._send_own(connection, OpCode.SYNC, self._sync())

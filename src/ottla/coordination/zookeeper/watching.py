@@ -3,7 +3,7 @@
 The server knows of a session's watches only that there are some on a path: it sends one notification, which fires all
 that were left there. What a read leaves depends on what it found: `exists` leaves a watch on data where there is a
 node, and one on existence where there is none. After a reconnect the new server is given all of them, with the last
-transaction that the session has seen, and notifies at once of what has happened since.
+transaction up to which they were called, and notifies at once of what has happened since.
 """
 
 from __future__ import annotations

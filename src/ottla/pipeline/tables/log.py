@@ -28,6 +28,9 @@ VERSION_OF_FORMAT: Final = 1
 #: Commits between two states: a reader that begins reads so many small files at most.
 STATE_EVERY: Final = 50
 _DIGITS: Final = 20
+#: How the names end of files that are being written, and what tells them apart.
+_DRAFT: Final = ".new"
+_CHANCE_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,13 +166,16 @@ class TableLog:
 
     def state(self) -> TableState:
         """As the folder says it now."""
-        if self._state.version < 0 or not os.path.exists(self._name(self._state.version)):
+        if self._state.version < 0 or self._is_forgotten():
             self._state = self._from_the_last_state()
         while True:
             commit = self._read(self._state.version + 1)
-            if commit is None:
+            if commit is not None:
+                self._state = self._state.after(commit)
+            elif self._is_forgotten():  # meanwhile, and perhaps with it what follows
+                self._state = self._from_the_last_state()
+            else:
                 return self._state
-            self._state = self._state.after(commit)
 
     def state_at(self, version: int) -> TableState:
         """As it was at a version. Raises BadState where that is not known any more."""
@@ -208,7 +214,10 @@ class TableLog:
         return found
 
     def forget(self, until: int) -> None:
-        """Commits below `until` that a state covers are deleted; the newest state and what follows it stay."""
+        """Commits below `until` that a state covers are deleted; the newest state and what follows it stay.
+
+        The oldest go first: where a commit is there, so is the next one.
+        """
         states = self._versions(".state")
         if not states:
             return
@@ -223,17 +232,26 @@ class TableLog:
         """The first version whose commit is still there."""
         return min(self._versions(".json"), default=0)
 
+    def _is_forgotten(self) -> bool:
+        """Whether the version that is known is there no more."""
+        if self._state.version < 0:
+            return bool(self._versions(".json"))
+        return not os.path.exists(self._name(self._state.version))
+
     def _from_the_last_state(self, until: int | None = None) -> TableState:
-        for version in reversed(self._versions(".state")):
-            if until is not None and version > until:
-                continue
-            name = self._name(version, ".state")
-            with contextlib.suppress(FileNotFoundError):
-                return TableState.parsed(_content(name), name)
-        first = self._versions(".json")[:1]
-        if first and first[0] != 0:
-            raise BadState(f"{self._log} begins with version {first[0]}, and no state is there: restore its files")
-        return TableState()
+        while True:
+            states = self._versions(".state")
+            for version in reversed(states):
+                if until is not None and version > until:
+                    continue
+                name = self._name(version, ".state")
+                with contextlib.suppress(FileNotFoundError):
+                    return TableState.parsed(_content(name), name)
+            first = self._versions(".json")[:1]
+            if not first or first[0] == 0:
+                return TableState()
+            if self._versions(".state") == states:  # else it was written, and commits were forgotten, just now
+                raise BadState(f"{self._log} begins with version {first[0]}, and no state is there: restore its files")
 
     def _read(self, version: int) -> Commit | None:
         name = self._name(version)
@@ -276,16 +294,27 @@ def _content(name: str) -> bytes:
 
 def linked(name: str, text: bytes) -> None:
     """A file that is whole as soon as it has its name. Raises FileExistsError."""
-    fresh = f"{name}.{os.getpid()}.new"
-    with open(fresh, "wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    # By chance, since processes in two containers have one number.
+    draft = f"{name}.{os.urandom(_CHANCE_BYTES).hex()}{_DRAFT}"
     try:
-        os.link(fresh, name)
+        with open(draft, "xb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, name)
     finally:
-        os.unlink(fresh)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft)
     sync_folder(os.path.dirname(name))
+
+
+def delete_drafts(folder: str, before_ms: int) -> None:
+    """Those of `linked` that were left behind in a folder."""
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        path = os.path.join(folder, name)
+        with contextlib.suppress(FileNotFoundError):
+            if name.endswith(_DRAFT) and os.path.getmtime(path) * 1000 < before_ms:
+                os.unlink(path)
 
 
 def sync_folder(folder: str) -> None:

@@ -12,7 +12,8 @@ import uuid
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from ottla.pipeline.tables.log import DATA, Commit, TableFile, TableLog, sync_folder
+from ottla.pipeline.tables.delta import DELTA
+from ottla.pipeline.tables.log import DATA, LOG, Commit, TableFile, TableLog, delete_drafts, sync_folder
 
 #: A file below it is small: Parquet's own blocks are 128 MiB, and an eighth of one reads almost as fast.
 SMALL_BYTES: Final = 16 * 1024 * 1024
@@ -100,6 +101,8 @@ def delete_unused(log: TableLog, now: int, read_by_all: int, in_frames: Abstract
                         deleted += 1
         if not any(names for _, _, names in os.walk(folder)) and _is_old(folder, now):
             shutil.rmtree(folder, ignore_errors=True)
+    for folder in (LOG, DELTA):
+        delete_drafts(log.path(folder), now - REMOVED_KEPT_MS)
     log.forget(_first_needed(log, read_by_all, now))
     return deleted
 

@@ -29,6 +29,8 @@ class RecordedCopy(NamedTuple):
 
     target: TopicPartition
     pairs: OffsetPairs
+    source_id: bytes
+    target_id: bytes
     copied: int
     end: int
 
@@ -132,4 +134,5 @@ class FlowPlanner:
             following = None if recorded is None else recorded.pairs.source_of(end)
             if recorded is not None and following is not None:
                 copied = max(following, noted[tp].offset if tp in noted else 0)
-                self._copies[tp] = RecordedCopy(clients.copy_of(tp), recorded.pairs, copied, end)
+                ids = recorded.source_id, recorded.target_id
+                self._copies[tp] = RecordedCopy(clients.copy_of(tp), recorded.pairs, *ids, copied, end)

@@ -42,8 +42,8 @@ NOTHING: Final = KeptBatch(b"", NO_TIMESTAMP, 0, as_it_was=False)
 
 class BatchFilter:
     __slots__ = (
-        *("_end_offset", "_keys", "_new_horizon_ms", "_now_ms", "_producers", "_survivors", "_transactions"),
-        "_unreadable",
+        *("_end_offset", "_keeps_deletions", "_keys", "_new_horizon_ms", "_now_ms", "_producers", "_survivors"),
+        *("_transactions", "_unreadable"),
     )
 
     def __init__(
@@ -62,6 +62,7 @@ class BatchFilter:
         self._end_offset = job.end_offset
         self._now_ms = job.now_ms
         self._new_horizon_ms = job.now_ms + job.delete_retention_ms
+        self._keeps_deletions = job.keeps_deletions
 
     def left_of(self, found: FoundBatch) -> KeptBatch:
         """`NOTHING`, or what stays. A batch in which no records can be read stays as it is."""
@@ -77,7 +78,7 @@ class BatchFilter:
     def _left_of(self, found: FoundBatch) -> KeptBatch:
         header, data, at = found
         horizon_ms = header.delete_horizon_ms
-        is_due = horizon_ms is not None and horizon_ms <= self._now_ms
+        is_due = horizon_ms is not None and horizon_ms <= self._now_ms and not self._keeps_deletions
         if header.is_control:
             batch = memoryview(data)[at : at + header.size]
             is_done = self._transactions.are_worthless(header, batch)

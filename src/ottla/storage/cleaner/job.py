@@ -50,6 +50,8 @@ class PassJob(NamedTuple):
     #: The pass's idea of now: for delete horizons.
     now_ms: int
     delete_retention_ms: int
+    #: Whether tombstones and markers stay, however old: a replica that is away may not have them.
+    keeps_deletions: bool
     segment_bytes: int
     segment_index_bytes: int
     index_interval_bytes: int

@@ -138,6 +138,8 @@ class PassContext(NamedTuple):
     remove_later: Callable[[Log, Removal], None]
     #: Whether the log is being copied to another directory: what the copy has already would not be cleaned.
     is_moving: Callable[[Log], bool] = lambda _: False
+    #: Whether all replicas have what may be cleaned.
+    all_have: Callable[[Log], bool] = lambda _: True
 
 
 def clean_log(log: Log, dirt: Dirt, around: PassContext) -> Steps:
@@ -154,7 +156,18 @@ def clean_log(log: Log, dirt: Dirt, around: PassContext) -> Steps:
     _check(log, around, generation)
     aborted = yield from _aborted_before(log, dirt.end_offset)
     _check(log, around, generation)
-    job = job_for(log, dirt, list(segments.values()), around.limits, now_ms, producers, aborted)
+    # As it is from here on: a replica that comes into the set later has everything below `dirt.end_offset` by then.
+    keeps_deletions = not around.all_have(log)
+    job = job_for(
+        log,
+        dirt,
+        list(segments.values()),
+        around.limits,
+        now_ms,
+        producers,
+        aborted,
+        keeps_deletions=keeps_deletions,
+    )
     written = read = records = kept = 0
     unreadable: tuple[int, str] | None = None
     try:
@@ -230,6 +243,8 @@ def job_for(
     now_ms: int,
     producers: Mapping[int, LastWrittenBatch] = MappingProxyType({}),
     aborted: Sequence[AbortedTransaction] = (),
+    *,
+    keeps_deletions: bool = False,
 ) -> PassJob:
     config = log.config
     return PassJob(
@@ -241,6 +256,7 @@ def job_for(
         producers=dict(producers),
         now_ms=now_ms,
         delete_retention_ms=config.delete_retention_ms,
+        keeps_deletions=keeps_deletions,
         segment_bytes=config.segment_bytes,
         segment_index_bytes=config.segment_index_bytes,
         index_interval_bytes=log.places.around.index_interval_bytes,

@@ -60,6 +60,14 @@ class Backing(Protocol):
         is none."""
         ...
 
+    def data(self, path: str) -> bytes | None:
+        """What stands in a node of the tree; None where there is none, or nobody serves it."""
+        ...
+
+    def write(self, path: str, data: bytes) -> None:
+        """As somebody with a shell at the tree. Nothing where the node is not there, or nobody serves it."""
+        ...
+
     async def create(self, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
         """Returns when it is served."""
         ...

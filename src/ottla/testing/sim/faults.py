@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Final
+
+from ottla.coordination.znodes import state_path, topic_config_path, topic_path
+from ottla.testing.sim.tree_observation import DAMAGE
 
 if TYPE_CHECKING:
     from ottla.testing.sim.cluster import SimulatedCluster
@@ -31,6 +35,8 @@ class Faults:
         self.counts: Counter[str] = Counter()
         #: Whose disk fails.
         self._failing: set[SimulatedMachine] = set()
+        #: Nodes of the tree that nobody can read now, and what stood there.
+        self._damaged: dict[str, bytes] = {}
         #: No more faults, and nothing that is left of one acts.
         self.over = False
         self._kinds: dict[str, Callable[[], None]] = {
@@ -65,6 +71,7 @@ class Faults:
             "clock": self._clock,
             "disk_full": lambda: self._disk_full(self._broker()),
             "disk_fails": self._disk_fails,
+            "damage": self._damage,
         }
 
     def strike(self, kind: str) -> None:
@@ -292,6 +299,34 @@ class Faults:
 
     # The end
 
+    # The tree
+
+    def _damage(self) -> None:
+        """Of a topic: its assignment, its settings, or a partition's state. Somebody puts it back later."""
+        backing, state = self._cluster.backing, self._cluster.state
+        tp = self._random.choice([tp for tp, _ in state.partitions if tp.topic in state.minima])
+        path = self._random.choice((topic_path(tp.topic), topic_config_path(tp.topic), state_path(*tp)))
+        data = backing.data(path)
+        if data is None or path in self._damaged:
+            self.counts["damage"] -= 1
+            return
+        self._damaged[path] = data
+        backing.write(path, DAMAGE)
+        self._later(_LASTS_S, lambda: self._put_back(path))
+
+    def _put_back(self, path: str) -> None:
+        backing = self._cluster.backing
+        if backing.data(path) == DAMAGE:
+            backing.write(path, self._damaged[path])  # and is looked at again: the tree may end before that is done
+        elif backing.data("/") is not None:
+            self._damaged.pop(path, None)
+
+    async def _put_all_back(self) -> None:
+        while self._damaged:
+            for path in list(self._damaged):
+                self._put_back(path)
+            await asyncio.sleep(0.1)
+
     async def heal_all(self) -> None:
         """Everything runs, everybody reaches everybody, disks work; what was lost stays lost."""
         self.over = True
@@ -309,3 +344,4 @@ class Faults:
                 machine.lose_power()
             if not machine.runs:
                 self._cluster.start(machine)
+        self._cluster.task(self._put_all_back())

@@ -191,6 +191,10 @@ class Observer:
         known.start, known.end = start, end
         if replica.log.end < end:
             batches = list(_new_batches(disk, known, log, replica.log.end))
+            if replica.partition.is_compacted and (not batches or batches[-1].end < end):
+                # What stood at its end was cleaned away, and the active segment is empty.
+                epoch = batches[-1].epoch if batches else replica.log.last_epoch
+                batches.append(SeenBatch(end - 1, end, epoch, 0))
             self.cluster.log_grew(replica, batches)
         if was_opened and replica.log.transactions is not None:
             replica.log.transactions.read_from_files()

@@ -45,6 +45,10 @@ class Profile:
     trims: bool = False
     #: The share in which somebody changes a setting of topics.
     alters: float = 0.0
+    #: The share in which brokers clean their logs: tables in a topic of their own, and groups' offsets.
+    compacts: float = 0.0
+    #: The share in which brokers have two log directories, and somebody moves replicas between them.
+    carries: float = 0.0
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -74,6 +78,8 @@ ANY: Final = Profile(
     operator=0.5,
     transactions=0.25,
     alters=0.2,
+    compacts=0.2,
+    carries=0.2,
 )
 
 PROFILES: Final[Mapping[str, Profile]] = {
@@ -116,6 +122,46 @@ PROFILES: Final[Mapping[str, Profile]] = {
             flush=0.3,
             trims=True,
             properties={"log.segment.bytes": "6000", "log.retention.check.interval.ms": "1000"},
+        ),
+        # Each replica cleans its own log, and is killed, cut off, or truncated in the midst of it.
+        Profile(
+            name="compacted",
+            faults={**_PROCESSES, **_LINKS, "power": 1.0, "power_of_all": 0.3, "kill_leader": 1.0, "disk_full": 0.5},
+            pause_s=2.5,
+            flush=0.5,
+            compacts=1.0,
+            transactions=0.3,
+            operator=0.3,
+            topics=1,
+            producers=1,
+            plain_producers=0,
+            readers=1,
+            records=60,
+        ),
+        # Replicas change their directories while they are written, cut, given up and cleaned.
+        Profile(
+            name="directories",
+            faults={**_PROCESSES, **_LINKS, "power": 1.0, "disk_full": 1.0, "disk_fails": 0.5, "kill_leader": 1.0},
+            pause_s=2.5,
+            flush=0.5,
+            carries=1.0,
+            compacts=0.5,
+            operator=0.5,
+            unclean=0.2,
+            transactions=0.2,
+            records=80,
+            members=0,
+            properties={"log.segment.bytes": "6000"},
+        ),
+        # Somebody damages nodes of the tree by hand, and puts back what stood there.
+        Profile(
+            name="vandals",
+            faults={"damage": 4.0, "kill_controller": 1.5, "controller_deleted": 1.0, "kill": 1.0, "off_the_tree": 1.0},
+            pause_s=1.5,
+            alters=0.5,
+            operator=0.3,
+            records=80,
+            plain_producers=0,
         ),
         # Settings change while some brokers do not hear of it.
         Profile(

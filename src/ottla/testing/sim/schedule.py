@@ -19,6 +19,8 @@ from typing import Any, Final
 from ottla.model import OFFSETS_TOPIC, TopicPartition
 from ottla.ports.memory import MemoryPorts
 from ottla.testing.sim.altering import Alterer
+from ottla.testing.sim.carrier import PROPERTIES as TWO_DIRECTORIES
+from ottla.testing.sim.carrier import Carrier
 from ottla.testing.sim.cluster import Backing, SimulatedCluster
 from ottla.testing.sim.consumers import Consumer
 from ottla.testing.sim.faults import Faults
@@ -34,6 +36,9 @@ from ottla.testing.sim.profiles import POWER, Profile
 from ottla.testing.sim.reader import ReadFault, follow, read_all, start_offset
 from ottla.testing.sim.routing import ClusterClient
 from ottla.testing.sim.short_lived import ShortLivedTopics
+from ottla.testing.sim.tables import CONFIGS as TABLE_CONFIGS
+from ottla.testing.sim.tables import PROPERTIES as CLEANING
+from ottla.testing.sim.tables import TABLE, Tables
 from ottla.testing.sim.transaction_history import EVERY_TRANSACTION_ENDS, broken
 from ottla.testing.sim.transactional_load import TransactionalLoad
 from ottla.testing.sim.transactional_load import properties as transaction_properties
@@ -109,10 +114,18 @@ class ClusterSchedule:
             "auto.create.topics.enable": "false",
             **profile.properties,
         }
+        compacts = Random(f"compaction {seed}").random() < profile.compacts
+        if compacts:
+            properties |= CLEANING
+        carries = Random(f"directories {seed}").random() < profile.carries
+        if carries:
+            properties |= TWO_DIRECTORIES
         is_transactional = Random(f"transactions {seed}").random() < profile.transactions
         if is_transactional:
             properties |= transaction_properties(profile.replication_factor, self.min_insync_replicas)
         self.cluster = SimulatedCluster(self.simulation, backing(self.simulation), brokers, properties)
+        if compacts:
+            self.cluster.state.compacted |= {TABLE, OFFSETS_TOPIC}
         for machine in self.cluster.machines:
             machine.on_start = self._slow_disks
         if random.random() < profile.unclean:
@@ -152,6 +165,28 @@ class ClusterSchedule:
         self.alterer = (
             Alterer(self.cluster.client("alterer"), Random(f"alters {seed}"), self.simulation.trace)
             if Random(f"settings {seed}").random() < profile.alters
+            else None
+        )
+        #: None where brokers have one directory.
+        self.carrier = (
+            Carrier(
+                self.cluster.client("carrier"),
+                range(1, brokers + 1),
+                Random(f"carries {seed}"),
+                self.simulation.trace,
+            )
+            if carries
+            else None
+        )
+        #: None where nothing is cleaned.
+        self.tables = (
+            Tables(
+                self.cluster.history,
+                self.simulation.world.machine(self.cluster.clients_host).clock,
+                Random(f"tables {seed}"),
+                profile.partitions,
+            )
+            if compacts
             else None
         )
         self.has_newer_members = Random(f"members {seed}").random() < profile.newer_members
@@ -200,6 +235,10 @@ class ClusterSchedule:
             outcome.events.update(self.trimmer.events)
         if self.alterer is not None:
             outcome.events.update(self.alterer.events)
+        if self.tables is not None:
+            outcome.events.update(self.tables.events)
+        if self.carrier is not None:
+            outcome.events.update(self.carrier.events)
         outcome.events["lives of brokers"] += sum(each.lives for each in self.cluster.brokers)
         outcome.events["commits"] += self.cluster.commits.acknowledged_count
         outcome.events["generations of groups"] += self.cluster.commits.generations
@@ -238,6 +277,10 @@ class ClusterSchedule:
             self.cluster.state.minima[f"t{number}"] = int(configs["min.insync.replicas"])
             await self.cluster.backing.create(f"t{number}", profile.partitions, profile.replication_factor, configs)
             self.partitions += [TopicPartition(f"t{number}", each) for each in range(profile.partitions)]
+        if self.tables is not None:
+            configs = {"min.insync.replicas": str(self.min_insync_replicas), **TABLE_CONFIGS}
+            self.cluster.state.minima[TABLE] = self.min_insync_replicas
+            await self.cluster.backing.create(TABLE, profile.partitions, profile.replication_factor, configs)
         if self.transactions is not None:
             await self.transactions.begin(self.min_insync_replicas)
 
@@ -286,6 +329,10 @@ class ClusterSchedule:
             )
             cluster.history.unordered.add(plain.name)
             self.producers.append(plain)
+        if self.tables is not None:
+            self.producers.append(
+                self.tables.load(cluster.client("keys"), 2 * profile.records, profile.seconds / (2 * profile.records))
+            )
         work = [producer.run() for producer in self.producers]
         if self.transactions is not None:
             work += self.transactions.load()
@@ -293,7 +340,14 @@ class ClusterSchedule:
             work.append(self.trimmer.run(self.partitions, profile.seconds))
         if self.alterer is not None:
             work.append(self.alterer.run(sorted({tp.topic for tp in self.partitions}), profile.seconds))
+        if self.carrier is not None:
+            work.append(self.carrier.run(self._kept, profile.seconds))
         return [*work, self.short_lived.run(profile.seconds), self._move()] if self.is_operated else work
+
+    @property
+    def _kept(self) -> list[TopicPartition]:
+        """Partitions that are there from the beginning to the end."""
+        return self.partitions if self.tables is None else [*self.partitions, *self.tables.partitions]
 
     def _is_unclean(self, tp: TopicPartition) -> bool:
         return tp.topic in self.cluster.unclean_topics
@@ -309,7 +363,7 @@ class ClusterSchedule:
         end = loop.time() + self.profile.seconds
         while loop.time() < end:
             await asyncio.sleep(min(random.expovariate(1 / 5.0), end - loop.time()))
-            tp = random.choice(self.partitions)
+            tp = random.choice(self._kept)
             if self._is_unclean(tp) and random.random() < 0.3:
                 await self.mover.elect(tp, UNCLEAN)
             elif random.random() < 0.5:
@@ -325,6 +379,8 @@ class ClusterSchedule:
             for number in range(profile.readers):
                 tp = random.choice(certain)
                 work.append(follow(cluster.client(f"reader{number}"), tp, cluster.history))
+        if self.tables is not None:
+            work.append(self.tables.read(cluster.client("table reader")))
         for number in range(profile.members):
             client, own = cluster.client(f"member{number}"), Random(random.getrandbits(64))
             if self.has_newer_members:
@@ -354,6 +410,8 @@ class ClusterSchedule:
                 unwell = self.cluster.unequal()
             if unwell is None and self.alterer is not None:
                 unwell = self.alterer.unheard(self.cluster.brokers)
+            if unwell is None and self.carrier is not None:
+                unwell = self.carrier.under_way(self.cluster.brokers)
             if unwell is None:
                 unwell = await self._misplaced()
             if unwell is None:
@@ -392,6 +450,8 @@ class ClusterSchedule:
             ours = {tp.topic for tp in self.partitions}
             if self.transactions is not None:
                 ours |= self.transactions.topics
+            if self.tables is not None:
+                ours.add(TABLE)
             await self._patiently(partial(self.operator.check, reader, {*ours, OFFSETS_TOPIC}))
             await self._patiently(partial(self.short_lived.check, reader))
         for tp in self.partitions:
@@ -399,6 +459,9 @@ class ClusterSchedule:
             # too.
             rows = await self._patiently(partial(self._all_of, reader, tp))
             self.cluster.history.check(tp, rows, durable=not self._is_unclean(tp))
+        if self.tables is not None:
+            self.tables.check_replicas(self.cluster.brokers)
+            await self._patiently(partial(self.tables.check, reader))
         if self.profile.members:
             for tp in self.partitions:
                 found = await self._patiently(partial(committed, reader, GROUP, tp))

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ottla.coordination import znodes
 from ottla.coordination.errors import CoordinationError
-from ottla.coordination.interface import Delete
+from ottla.coordination.interface import Delete, SetData
 from ottla.coordination.served.server import CannotListen, TreeServer
 from ottla.coordination.sessions import STORE_SESSION
 from ottla.coordination.tree import TreeNode
@@ -40,6 +40,7 @@ class SimulatedTree(SimulatedMachine):
         await self.server.start("", TREE_PORT)
         if self.observer is not None:
             self.observer.watch(self.server.store)
+            self.observer.watch_ends(self.server._serving.life)  # noqa: SLF001 - as `expire`, below
 
     def node(self, path: str) -> TreeNode | None:
         """As it is now; None where there is none, or no process that serves it."""
@@ -107,7 +108,16 @@ class ServedTree:
     def delete_controller(self) -> None:
         server = self._machine.server
         if server is not None and self._machine.node(znodes.CONTROLLER) is not None:
-            self._machine.carry_out(_delete(server, znodes.CONTROLLER))
+            self._machine.carry_out(_by_hand(server, Delete(znodes.CONTROLLER)))
+
+    def data(self, path: str) -> bytes | None:
+        node = self._machine.node(path)
+        return None if node is None else node.data
+
+    def write(self, path: str, data: bytes) -> None:
+        server = self._machine.server
+        if server is not None and self._machine.node(path) is not None:
+            self._machine.carry_out(_by_hand(server, SetData(path, data)))
 
     async def create(self, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
         client = self._cluster.client("creating")
@@ -136,7 +146,7 @@ class ServedTree:
         client.close()
 
 
-async def _delete(server: TreeServer, path: str) -> None:
-    """Nothing where it is gone by then, or the disk is full."""
+async def _by_hand(server: TreeServer, op: Delete | SetData) -> None:
+    """Nothing where the node is gone by then, or the disk is full."""
     with contextlib.suppress(CoordinationError):
-        await server.store.write(STORE_SESSION, [Delete(path)])
+        await server.store.write(STORE_SESSION, [op])

@@ -13,6 +13,7 @@ from tests.client.proxy import Action, Cut, Pass, Reply, Request, Silence
 from tests.client.short_times import having
 from tests.searches import seeds
 
+from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import (
     ClientClosed,
     KafkaError,
@@ -272,6 +273,52 @@ async def test_a_caller_that_gives_up_may_go_on(bootstrap: str, topic: str, gene
         await producer.send(topic, b"second")
         await producer.commit()
     assert await committed(bootstrap, topic) == [b"first", b"second"]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("gives_up", ["the caller", "the client"])
+async def test_offsets_that_nobody_waits_for_are_none_of_the_next_transaction(
+    bootstrap: str, topic: str, generation: int, gives_up: str
+) -> None:
+    """They are on their way still, and reach the group's coordinator when the next transaction has offsets there."""
+    late: list[bytes] = []
+    seen = asyncio.Event()
+
+    def rule(request: Request) -> Action:
+        if request.key == ApiKey.TXN_OFFSET_COMMIT and not late:
+            late.append(request.frame)
+            seen.set()
+            return Silence()
+        return Pass()
+
+    partition = TopicPartition(topic, 0)
+    async with (
+        speaking(bootstrap, generation, rule) as proxy,
+        Producer(bootstrap_servers=proxy.bootstrap, transactional_id=topic, **IMPATIENT) as producer,
+    ):
+        await producer.begin()
+        if gives_up == "the caller":
+            sending = asyncio.ensure_future(producer.send_offsets({partition: 3}, topic))
+            await seen.wait()
+            sending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sending
+        else:
+            with having(producer, max_block_ms=300, request_timeout_ms=400), pytest.raises(TransactionAbortable):
+                await producer.send_offsets({partition: 3}, topic)
+        await producer.abort()
+        await producer.begin()
+        await producer.send_offsets({partition: 7}, topic)
+        host, port = bootstrap.split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(len(late[0]).to_bytes(4) + late[0])
+        await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
+        writer.close()
+        await producer.commit()
+    async with Consumer(bootstrap_servers=bootstrap, group_id=topic) as consumer:
+        told = (await consumer.committed([partition]))[partition]
+    assert told is not None
+    assert told.offset == 7
 
 
 @pytest.mark.parametrize("what", [ApiKey.INIT_PRODUCER_ID, ApiKey.PRODUCE, ApiKey.END_TXN, ApiKey.FIND_COORDINATOR])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.storage.at_once import cut_to
 
+from ottla.broker import cleaning
 from ottla.handlers.calls.peer import FilePiece
 from ottla.handlers.fetch.in_steps import WatchedFetch
 from ottla.handlers.fetch.reading import FetchReader
@@ -26,6 +27,7 @@ from ottla.replication.journal import PartitionJournal
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas, _note_state
 from ottla.steps import DiskSteps
+from ottla.storage.cleaner.dirt import Dirt, looking_for_dirt
 from ottla.storage.log import retention
 from ottla.storage.log.append import Origin
 from ottla.storage.log.epochs import EpochCache
@@ -342,3 +344,13 @@ def the_segment_of_the_start_removed(patch: Patch) -> None:
 def batches_across_the_start_refused(patch: Patch) -> None:
     """A follower that begins where its leader does has no use for what comes: all of the batch that the start is in."""
     patch.setattr(Follower, "spanning_the_start", lambda *_: None)
+
+
+def cleaned_above_the_watermark(patch: Patch) -> None:
+    """What is not committed takes the place of what is, and is cut off later."""
+
+    def looking(log: Log, stable_offset: int, now_ms: int) -> DiskSteps[Dirt]:
+        del stable_offset
+        return looking_for_dirt(log, log.end_offset, now_ms)
+
+    patch.setattr(cleaning, "looking_for_dirt", looking)

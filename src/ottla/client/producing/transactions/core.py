@@ -176,6 +176,10 @@ class TransactionCore:
         self.groups.add(group_id)
         self.certain = True
 
+    def offsets_unheard(self) -> None:
+        """They may come late, and would be the next transaction's where that has the same epoch."""
+        self.needs_identity |= self.version == CLASSIC
+
     def fail(self, error: KafkaError) -> bool:
         """Part of the transaction was not done: it can only be aborted. Whether that is news."""
         if self.state in FAILING_CHANGES_NOTHING:

@@ -312,7 +312,12 @@ class Transactor:
         coordinator = self._groups.get(group.group_id)
         if coordinator is None:
             coordinator = self._groups[group.group_id] = Coordinator(self._cluster, group.group_id)
-        await commit_offsets(self._calls, coordinator, core.open_identity(), offsets, group, timeout_ms)
+        try:
+            await commit_offsets(self._calls, coordinator, core.open_identity(), offsets, group, timeout_ms)
+        except BaseException as error:
+            if not isinstance(error, KafkaError) or of_coordinator(error) is Verdict.UNHEARD:
+                core.offsets_unheard()
+            raise
 
     async def _flushed(self, verb: str) -> None:
         """All records written, and no more taken. Raises where one was not; a caller that gives up may go on."""

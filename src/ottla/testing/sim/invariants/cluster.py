@@ -137,6 +137,8 @@ class Partition:
     watermark: int = 0
     #: `min.insync.replicas` of its topic, where it is known and stays.
     minimum: int = 1
+    #: Whether each replica cleans its log for itself: what is below the end is no more the same everywhere.
+    is_compacted: bool = False
     #: Somebody outside of the ISR was elected, as its topic allows: nothing committed is certain any more.
     unclean: bool = False
     #: In the order in which the tree had them.
@@ -173,6 +175,8 @@ class Cluster:
         self.partitions: dict[PartitionKey, Partition] = {}
         #: `min.insync.replicas` of topics that keep theirs, at most as many as they have replicas.
         self.minima: dict[str, int] = {}
+        #: Topics whose logs are cleaned.
+        self.compacted: set[str] = set()
         #: Whether a machine may lose what its broker had, which has left the tree's ISR by then: a leader that has not
         #: heard of that yet counts it still, and waits for it in vain.
         self.forgets = False
@@ -191,13 +195,15 @@ class Cluster:
         if found is None:
             found = self.partitions[tp, topic_id] = Partition(tp, topic_id)
             found.minimum = self.minima.get(tp.topic, 1)
+            found.is_compacted = tp.topic in self.compacted
         return found
 
     def replica(self, tp: TopicPartition, broker: int, topic_id: bytes = b"") -> Replica:
         partition = self.partition(tp, topic_id)
         found = partition.replicas.get(broker)
         if found is None:
-            found = partition.replicas[broker] = Replica(partition, broker)
+            log = ShadowLog(is_compacted=partition.is_compacted)
+            found = partition.replicas[broker] = Replica(partition, broker, log=log)
         return found
 
     # What observers have seen
@@ -229,7 +235,7 @@ class Cluster:
         """It is read anew from its start."""
         self.note(replica, Changed.CUT)
         self.events["logs begun"] += 1
-        replica.log = ShadowLog(start)
+        replica.log = ShadowLog(start, is_compacted=replica.partition.is_compacted)
         replica.compared = replica.new_from = 0
 
     def log_grew(self, replica: Replica, batches: Iterable[SeenBatch]) -> None:

@@ -1,6 +1,7 @@
 """What an observer remembers of a replica's log: where each batch ends, its leader epoch, and a sum of all up to it.
 
-Two logs agree up to an offset exactly when their sums there are equal, so that no comparison reads a log twice.
+Two logs agree up to an offset exactly when their sums there are equal, so that no comparison reads a log twice. Of a
+log that is cleaned only its end says what it has: its sums are all the same, and its transactions are not followed.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ class SeenBatch(NamedTuple):
 
 
 class ShadowLog:
-    __slots__ = ("chains", "ends", "epochs", "start", "transactions")
+    __slots__ = ("chains", "ends", "epochs", "is_compacted", "start", "transactions")
 
-    def __init__(self, start: int = 0) -> None:
+    def __init__(self, start: int = 0, *, is_compacted: bool = False) -> None:
+        self.is_compacted = is_compacted
         #: The first offset that it can hold.
         self.start = start
         #: Of each batch, in order.
@@ -48,7 +50,9 @@ class ShadowLog:
 
     def append(self, batch: SeenBatch, known: Mapping[tuple[int, int], int]) -> None:
         """`known` has the sums of others by end and leader epoch: a log that begins in the middle goes on from one."""
-        if self.chains:
+        if self.is_compacted:
+            chain = 0
+        elif self.chains:
             chain = hash((self.chains[-1], *batch[:4]))
         elif batch.base > 0 and (batch.end, batch.epoch) in known:
             chain = known[batch.end, batch.epoch]
@@ -57,7 +61,7 @@ class ShadowLog:
         self.ends.append(batch.end)
         self.epochs.append(batch.epoch)
         self.chains.append(chain)
-        if batch.transaction is not None:
+        if batch.transaction is not None and not self.is_compacted:
             if self.transactions is None:
                 self.transactions = ShadowTransactions()
             self.transactions.append(batch.base, batch.end, batch.transaction)
@@ -82,4 +86,4 @@ class ShadowLog:
         """Whether everything below `end` is there, as the log with that sum has it."""
         if end <= self.start:
             return True  # it begins behind that: the records are gone for all
-        return end <= self.end and (chain is None or self.chain_at(end) == chain)
+        return end <= self.end and (chain is None or self.is_compacted or self.chain_at(end) == chain)
