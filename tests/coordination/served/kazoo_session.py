@@ -29,6 +29,7 @@ from ottla.coordination.errors import (
 )
 from ottla.coordination.interface import (
     ANY_VERSION,
+    NO_DATA,
     Check,
     Create,
     CreatedNode,
@@ -155,7 +156,7 @@ class KazooSession:
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         data, stat = await self._ask(self.client.get_async, path, self._watch(watch))
-        return data, Stat(*stat)
+        return NO_DATA if data is None else data, Stat(*stat)
 
     async def get_many(self, paths: Sequence[str]) -> list[tuple[bytes, Stat] | None]:
         found = await asyncio.gather(*map(self.get, paths), return_exceptions=True)
