@@ -121,9 +121,14 @@ class SimulatedCluster:
 
     async def expire(self, number: int) -> None:
         """Ends the session of a broker, as if the tree had not heard of it."""
-        store = self.tree.server.store
-        owner = store._tree.nodes[f"/brokers/ids/{number}"].stat().ephemeral_owner
-        await self.simulation.loop.create_task(store.sessions.end(owner, None), context=self.tree.process.context())
+        server = self.tree.server
+        owner = server.store._tree.nodes[f"/brokers/ids/{number}"].stat().ephemeral_owner
+
+        async def end() -> None:
+            server._serving.life.end(owner)
+
+        await self.simulation.loop.create_task(end(), context=self.tree.process.context())
+        await until(lambda: owner not in server.store._tree.sessions)
 
     async def leave(self, number: int, way: str) -> None:
         """The broker stops or is killed; its clients connect anew when they ask again."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.broker.simulated_cluster import SimulatedCluster, until
 from tests.broker.test_broker_metrics import numbers
 
+from ottla.coordination.interface import Delete
+from ottla.coordination.sessions import STORE_SESSION
 from ottla.model import ErrorCode
 from ottla.protocol.generated import alter_partition_reassignments as moving
 
@@ -33,6 +35,10 @@ def test_only_what_goes_to_a_new_replica_is_counted() -> None:
     async def scenario(cluster: SimulatedCluster) -> None:
         await cluster.start()
         assert await cluster.create(1, "t", {0: (1, 2)}) is ErrorCode.NONE
+        # The link that is cut below is not the controller's.
+        while not {1, 2} & {*cluster.controllers}:
+            await cluster.tree.server.store.write(STORE_SESSION, [Delete("/controller")])
+            await cluster.pause(1.0)
         assert await cluster.produce(1, "t") is ErrorCode.NONE
         size = cluster.broker(1).services.replicas.leaders["t", 0].log.size
         assert replicated(cluster, 2) == size

@@ -119,10 +119,14 @@ class TreeSettings:
     async def _notes(self) -> tuple[list[tuple[int, str]], int]:
         """Numbers and names of those that were not read yet, in order, and the newest number that was ever given; the
         next one that comes is heard of."""
-        try:
-            names, stat = await self._coordination.children(CONFIG_CHANGES, self._news.changed)
-        except NoNode:
-            return [], -1
+        while True:
+            try:
+                names, stat = await self._coordination.children(CONFIG_CHANGES, self._news.changed)
+                break
+            except NoNode:
+                # Somebody may be making it anew: that is to be heard of too.
+                if await self._coordination.exists(CONFIG_CHANGES, self._news.changed) is None:
+                    return [], -1
         numbered = ((number, name) for name in names if (number := _number(name)) is not None)
         # Of children that were ever created one half of their changes is left, and one of each that is there.
         return sorted(each for each in numbered if each[0] > self._last), (stat.cversion + stat.num_children) // 2 - 1
