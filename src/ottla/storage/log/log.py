@@ -121,8 +121,7 @@ class Log:
     def reconfigure(self, config: LogConfig) -> None:
         """Takes a changed configuration: from the next batch on, and the index interval from the next segment on."""
         self.config = config
-        self.places.may_have_gaps = config.may_have_gaps or self.cleaned_to >= 0
-        self.places.reconfigure(config.index_interval_bytes)
+        self.places.reconfigure(config.index_interval_bytes, may_have_gaps=config.may_have_gaps or self.cleaned_to >= 0)
         self.staging.reconfigure(config)
 
     def naming_faults(self) -> AbstractContextManager[None]:
@@ -464,7 +463,7 @@ class Log:
     def note_cleaned(self, offset: int) -> None:
         """The cleaner has been here, and has looked at everything below `offset`."""
         self.cleaned_to = offset
-        self.places.may_have_gaps = True
+        self.places.cleaned()
 
     def begin_swap(self, swap: Swap) -> None:
         assert self.swap is None, "one at a time"

@@ -282,7 +282,12 @@ class Places:
         assert self.start_offset <= offset <= self.end_offset
         self.start_offset = offset
 
-    def reconfigure(self, index_interval_bytes: int) -> None:
-        """From the next segment on."""
+    def cleaned(self) -> None:
+        """Batches between others may be gone from now on."""
+        self.may_have_gaps = True
+
+    def reconfigure(self, index_interval_bytes: int, *, may_have_gaps: bool) -> None:
+        """The interval from the next segment on."""
+        self.may_have_gaps = may_have_gaps
         if index_interval_bytes != self.around.index_interval_bytes:
             self.around = self.around._replace(index_interval_bytes=index_interval_bytes)
