@@ -55,7 +55,8 @@ class BrokerTurns:
         self._answers = answers
         self._reassignments = reassignments
         self._receivers = receivers
-        #: What is known before the next reading of the tree: at first what this broker was told, which is not new.
+        #: What nodes said that cannot be read any more: as the last reading of the tree found it, and before the first
+        #: one as this broker was told.
         self._memory = memory
         #: Brokers as they were when they were last connected to.
         self._reached: dict[BrokerId, BrokerEndpoints] = {}
