@@ -20,6 +20,7 @@ from ottla.client.errors import BadArgument, GroupRebalanceFailed
 from ottla.client.zookeeper_groups.consumer import ZookeeperConsumer
 from ottla.client.zookeeper_groups.znodes import ids_path, offset_path, offsets_path, owner_path, owners_path
 from ottla.coordination.errors import NoNode
+from ottla.coordination.interface import Stat, Watch
 from ottla.coordination.znodes import (
     BROKER_IDS,
     TOPICS,
@@ -311,6 +312,25 @@ async def test_a_topic_that_grows_is_shared_anew(world: World) -> None:
         async with Admin(bootstrap_servers=world.broker.bootstrap) as admin:
             await admin.create_partitions({"grows": PARTITIONS})
         await crowd.until_shared({"a": 2, "b": 2})
+
+
+async def test_a_topic_that_comes_between_two_looks_is_shared(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    get = RemoteTree.get
+    topic = "comes-late"
+
+    async def get_before_it_comes(tree: RemoteTree, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        try:
+            return await get(tree, path, watch)
+        except NoNode:
+            if path == topic_path(topic):
+                monkeypatch.undo()
+                await asyncio.to_thread(world.broker.create_topic, topic, PARTITIONS)
+            raise
+
+    monkeypatch.setattr(RemoteTree, "get", get_before_it_comes)
+    async with Crowd(world, topic, topic) as crowd:
+        crowd.join("a")
+        await crowd.until_shared({"a": PARTITIONS})
 
 
 async def test_a_partition_that_nobody_lets_go_of_ends_the_tries(world: World) -> None:

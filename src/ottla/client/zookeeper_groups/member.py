@@ -301,7 +301,8 @@ class ZookeeperMember:
             try:
                 nodes[topic] = await tree.get(topic_path(topic), self._noticed)
             except NoNode:
-                await tree.exists(topic_path(topic), self._noticed)
+                if await tree.exists(topic_path(topic), self._noticed) is not None:
+                    self._changed.set()  # it has come between the two looks
                 nodes[topic] = None
         for topic, node in nodes.items():
             if node is not None:
