@@ -17,9 +17,10 @@ from ottla.client.wire.listed_offset import EARLIEST, LATEST
 from ottla.client.wire.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from ottla.client.wire.world import ClientPorts
 from ottla.logs import logger
+from ottla.mirror.copy_world import CopyWorld
 from ottla.mirror.journal import Journal, compacted_topic
 from ottla.mirror.pairs import Pair
-from ottla.mirror.partition import CopyWorld, PartitionCopy
+from ottla.mirror.partition import PartitionCopy
 from ottla.mirror.properties import FlowSettings
 from ottla.mirror.record_forms import NONCE_END, OffsetSync
 from ottla.mirror.topics import TopicFollower

@@ -18,40 +18,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 from ottla.client.consuming.assignment import FetchedBatches
 from ottla.client.errors import KafkaError, NotLeaderOrFollower, UnknownTopicOrPartition, error_of
-from ottla.client.wire.cluster import Cluster
-from ottla.client.wire.connections import DATA
 from ottla.client.wire.listed_offset import EARLIEST, LATEST
 from ottla.client.wire.metadata import error_code
 from ottla.client.wire.offsets import list_offsets
 from ottla.logs import logger
-from ottla.mirror.batches import Preparation, ReadyBatch, sequence_at
+from ottla.mirror.batches import Preparation, ReadyBatch
+from ottla.mirror.comparing import check_last, check_sent
+from ottla.mirror.copy_world import CopyWorld
 from ottla.mirror.faults import CopyStopped, LostRecords, StrangeRecords
 from ottla.mirror.journal import PartitionJournal
 from ottla.mirror.pairs import OffsetPairs, Pair
-from ottla.mirror.single_fetch import record_at
+from ottla.mirror.sending import send, sendable_connection
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
-from ottla.protocol.apis import ApiKey
-from ottla.protocol.generated.produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from ottla.protocol.generated.produce import PartitionProduceResponse, ProduceResponse
 from ottla.records.errors import RecordError
-from ottla.records.record import decode_batch
 
 log_event = logger("mirror")
-#: Produce names topics by their ids from this version on.
-_BY_ID: Final = 13
-#: With zstd, and the versions before it would refuse such batches.
-_AT_LEAST: Final = 7
-_ALL_ISR: Final = -1
 #: Of one partition, unanswered: what a round trip of 20 ms takes at 400 MB/s.
 IN_FLIGHT_BYTES_MAX: Final = 8 << 20
 #: Fetched answers that wait to be copied; above it the partition is not read.
@@ -70,36 +56,6 @@ _FINAL: Final = frozenset(
         ErrorCode.INVALID_REQUIRED_ACKS,
     }
 )
-
-
-class Reader(Protocol):
-    """What a copy needs of the source's consumer: to read on at a place, to stop reading, and to go on with that."""
-
-    def go_on(self, tp: TopicPartition, offset: int) -> None: ...
-
-    def hold(self, tp: TopicPartition) -> None: ...
-
-    def release(self, tp: TopicPartition) -> None: ...
-
-
-class CopyWorld(NamedTuple):
-    """What all partitions of a flow share."""
-
-    source: Cluster
-    target: Cluster
-    reader: Reader
-    producer_id: int
-    isolation: int
-    #: From where a partition is copied that never was.
-    begin_at: int
-    #: Whether a copy goes on behind what the source removed before it was copied.
-    passes_gaps: bool
-    check_crcs: bool
-    nonce: int
-    #: Has the target's topic there, with so many partitions as the source's.
-    follow: Callable[[str], Awaitable[None]]
-    #: How long to wait after so many failures in a row.
-    pause_ms: Callable[[int], int]
 
 
 class PartitionCopy:
@@ -211,8 +167,11 @@ class PartitionCopy:
         if source is None:
             source = await self._begin(end)
         else:
-            await self._compare(begin, end)
-            await self._compare_sent(end)
+            stamped = await check_last(self._world, self.tp, self.target, self.pairs, begin, end)
+            if stamped is not None:
+                self._stamped = stamped
+            if self._unsure is not None:
+                await check_sent(self._world, self.tp, self.target, self.pairs, end, self._unsure)
             source = await self._within_source(source, end)
         self._unsure = None
         self._read = self.copied = self._asked = source
@@ -302,53 +261,6 @@ class PartitionCopy:
         await self._record()
         self._began_at = None
         return source
-
-    async def _compare(self, begin: int, end: int) -> None:
-        """Holds the last record of the copy against the one that it is a copy of."""
-        if end <= begin or end <= self.pairs[0].target:
-            return  # nothing was copied yet, or nothing of it is left
-        copy = await record_at(self._world.target, self.target, end - 1)
-        if copy is None or copy.record.offset != end - 1:
-            return  # the cleaner has left an empty batch there
-        batch = copy.batch
-        self._stamped = batch.is_log_append_time
-        if batch.producer_id != self._world.producer_id or batch.last_sequence != sequence_at(batch.last_offset):
-            raise StrangeRecords(
-                f"{self.target}: the batch at {batch.base_offset} was not written by this mirror, but by producer "
-                f"{batch.producer_id}. A copy has one writer: delete the topic, and it is copied again"
-            )
-        offset = self.pairs.source_of(end - 1)
-        assert offset is not None
-        original = await record_at(self._world.source, self.tp, offset)
-        if original is None or original.record.offset != offset:
-            return  # retention or compaction has taken it
-        # A target that sets times itself (LogAppendTime) has its own.
-        begin_at = 2 if batch.is_log_append_time else 1
-        if original.record[begin_at:] != copy.record[begin_at:]:
-            raise LostRecords(
-                f"{self.target} has another record at {end - 1} than {self.tp} has at {offset}, from where it was "
-                "copied: one of both lost records and got others. Delete the target's topic, and it is copied again"
-            )
-
-    async def _compare_sent(self, end: int) -> None:
-        """Holds what lies where a batch was sent against that, if the pairs still say that it belongs there.
-
-        Another mirror may have written there what it had at hand; and the source may have lost the records since that
-        were sent, so that the last one of the copy cannot be compared with its original.
-        """
-        batch = self._unsure
-        if batch is None or batch.target >= end or self.pairs.source_of(batch.target) != batch.first_source:
-            return
-        found = await record_at(self._world.target, self.target, batch.target)
-        if found is None or found.record.offset != batch.target:
-            return  # retention or compaction has taken it
-        begin_at = 2 if found.batch.is_log_append_time else 1
-        if decode_batch(batch.data, 0)[0][begin_at:] != found.record[begin_at:]:
-            raise StrangeRecords(
-                f"{self.target} has another record at {batch.target} than was sent there, by a mirror that had at hand "
-                f"what {self.tp} has no more: what it has in its place would be missing. Delete the topic, and it is "
-                "copied again"
-            )
 
     async def _within_source(self, source: int, end: int) -> int:
         """The place in the source, moved where retention has gone past it."""
@@ -449,28 +361,10 @@ class PartitionCopy:
         while self._on_wire and self._on_wire_bytes + len(batch.data) > IN_FLIGHT_BYTES_MAX and self._fault is None:
             self._news.clear()
             await self._news.wait()
-        cluster = self._world.target
-        leader = cluster.metadata.leader(*self.target)
-        if leader is None:
-            raise NotLeaderOrFollower(f"{self.target} has no leader now")
-        connection = cluster.connections.open(leader.leader, DATA)
-        if connection is None:
-            connection = await cluster.connections.to(leader.leader, DATA)
-        timeout_ms = cluster.settings.request_timeout_ms
-        if not connection.sendable:
-            await connection.room(timeout_ms)
+        connection = await sendable_connection(self._world.target, self.target)
         if self._fault is not None:
             raise self._fault
-        version = connection.version(ApiKey.PRODUCE, at_least=_AT_LEAST)
-        if self.target_id == ZERO_TOPIC_ID:
-            version = min(version, _BY_ID - 1)
-        data = [PartitionProduceData(index=self.target.partition, records=memoryview(batch.data))]
-        topic = (
-            TopicProduceData(topic_id=self.target_id) if version >= _BY_ID else TopicProduceData(name=self.target.topic)
-        )
-        topic.partition_data = data
-        request = ProduceRequest(acks=_ALL_ISR, timeout_ms=timeout_ms, topic_data=[topic])
-        future = connection.send(request, ProduceResponse, version, timeout_ms)
+        future = send(self._world.target, connection, self.target, self.target_id, batch.data)
         self._on_wire.append(batch)
         self._on_wire_bytes += len(batch.data)
         self._next = batch.target_end
