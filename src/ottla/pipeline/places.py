@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from ottla.pipeline.errors import BadState
+from ottla.pipeline.folders import sync_names_above
 from ottla.ports.real.whole_file import write_file
 
 _PIPELINE: Final = "pipeline.json"
@@ -131,5 +132,9 @@ def read_json(path: str) -> dict[str, Any] | None:
 
 def write_json(path: str, content: dict[str, Any], *, flushed: bool = True) -> None:
     """In place of what was there: a reader sees the old or the new. `flushed` is for what must survive the machine."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    folder = os.path.dirname(path)
+    is_new = not os.path.isdir(folder)
+    os.makedirs(folder, exist_ok=True)
     write_file(path, json.dumps(content).encode(), flushed=flushed)
+    if is_new and flushed:
+        sync_names_above(folder)

@@ -143,6 +143,21 @@ def test_of_two_processes_with_one_number_one_is_refused(log: TableLog, monkeypa
     assert TableLog(log.folder).state() == other.state()
 
 
+def test_a_table_that_is_new_outlives_the_machine_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream that has committed does not write its rows again: its checkpoint may be there without the table."""
+    storage = tmp_path / "storage"
+    table = TableLog(str(storage / "gold" / "orders"))
+    synced, flush = list[str](), os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(os.readlink(f"/proc/self/fd/{fd}")), flush(fd))[1])
+    table.commit(append(0))
+    assert {str(tmp_path), str(storage), str(storage / "gold"), table.folder} <= set(synced)
+    synced.clear()
+    table.commit(append(1))
+    assert synced[1:] == [f"{table.folder}/_ottla"], "once"
+
+
 def test_a_commit_for_which_there_is_no_room_leaves_nothing(log: TableLog, monkeypatch: pytest.MonkeyPatch) -> None:
     log.commit(append(0))
 

@@ -9,7 +9,8 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipeline.tables.log import DATA, TableFile, TableLog, sync_folder
+from ottla.pipeline.folders import sync_folder
+from ottla.pipeline.tables.log import DATA, TableFile, TableLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

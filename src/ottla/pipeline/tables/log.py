@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 from ottla.pipeline.errors import ANEW, BadState
+from ottla.pipeline.folders import sync_folder, sync_names_above
 
 LOG: Final = "_ottla"
 DATA: Final = "data"
@@ -197,6 +198,8 @@ class TableLog:
                 f"{self.folder}: somebody else has written version {version} meanwhile: only one pipeline may write "
                 "a table"
             ) from None
+        if version == 0:
+            sync_names_above(self._log)
         self._state = self._state.after(commit)
         if version % STATE_EVERY == STATE_EVERY - 1:
             with contextlib.suppress(FileExistsError):
@@ -315,15 +318,6 @@ def delete_drafts(folder: str, before_ms: int) -> None:
         with contextlib.suppress(FileNotFoundError):
             if name.endswith(_DRAFT) and os.path.getmtime(path) * 1000 < before_ms:
                 os.unlink(path)
-
-
-def sync_folder(folder: str) -> None:
-    """Puts the names in it on the medium."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _known(text: bytes, where: str) -> dict[str, Any]:

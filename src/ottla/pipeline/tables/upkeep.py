@@ -12,8 +12,9 @@ import uuid
 from collections.abc import Set as AbstractSet
 from typing import Final
 
+from ottla.pipeline.folders import sync_folder
 from ottla.pipeline.tables.delta import DELTA
-from ottla.pipeline.tables.log import DATA, LOG, Commit, TableFile, TableLog, delete_drafts, sync_folder
+from ottla.pipeline.tables.log import DATA, LOG, Commit, TableFile, TableLog, delete_drafts
 
 #: A file below it is small: Parquet's own blocks are 128 MiB, and an eighth of one reads almost as fast.
 SMALL_BYTES: Final = 16 * 1024 * 1024
