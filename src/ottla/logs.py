@@ -124,6 +124,12 @@ class Logger:
 
     def warning_limited(self, event: str, key: str = "", *, interval_s: float = 10.0, **fields: object) -> None:
         """Writes an event at most once an interval for each key, and then says how often it came in between."""
+        self._write_limited("WARN", event, key, interval_s, fields)
+
+    def error_limited(self, event: str, key: str = "", *, interval_s: float = 10.0, **fields: object) -> None:
+        self._write_limited("ERROR", event, key, interval_s, fields)
+
+    def _write_limited(self, level: str, event: str, key: str, interval_s: float, fields: dict[str, object]) -> None:
         now = self._output.clock()
         if self._configured != self._output.configured:
             self._configured = self._output.configured
@@ -137,7 +143,7 @@ class Logger:
         while len(self._remembered) >= REMEMBERED_MAX:
             del self._remembered[next(iter(self._remembered))]
         self._remembered[remembered] = (now, 0)
-        self._write("WARN", event, {**fields, "repeated": held_back} if held_back else fields)
+        self._write(level, event, {**fields, "repeated": held_back} if held_back else fields)
 
     def _write(self, level: str, event: str, fields: dict[str, object]) -> None:
         self._output.write(level, self.part, event, {**self._bound, **fields} if self._bound else fields)

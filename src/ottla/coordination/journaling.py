@@ -158,7 +158,10 @@ class Journaling:
             self._cut(journal, error)
         except JournalLost as lost:
             return FrameRefused(why, lost=str(lost))
-        _log.error("refused writes to the tree: the journal cannot be written", path=journal.path, fault=str(error))
+        # Those who were refused try again, all of them, for as long as the disk is full.
+        _log.error_limited(
+            "refused writes to the tree: the journal cannot be written", path=journal.path, fault=str(error)
+        )
         return FrameRefused(why)
 
     @staticmethod

@@ -14,6 +14,7 @@ from tests.handlers.followers import FIRST, SECOND, US, PlayedFollower, decide, 
 from tests.handlers.frames import batch, produce, values
 from tests.server.conftest import BrokerThread, Peer
 
+import ottla.handlers.fetch.in_steps as in_steps_module
 from ottla.handlers.fetch.reading import FetchReader
 from ottla.handlers.fetch.waiting import WATERMARK_NEWS_MS
 from ottla.model import ErrorCode
@@ -126,6 +127,14 @@ def test_each_request_of_a_session_is_a_sign_of_life_for_all_its_partitions(
     assert progress.caught_up_ms() == at_ms
 
 
+@pytest.fixture(params=[False, True], ids=["in a round", "in steps"])
+def in_steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fetch is tried within a round, or as one of very many partitions is."""
+    if request.param:
+        monkeypatch.setattr(in_steps_module, "READ_AT_ONCE_MAX", 0)
+
+
+@pytest.mark.usefixtures("in_steps")
 @pytest.mark.parametrize("in_session", [False, True])
 def test_a_parked_fetch_hears_of_a_watermark_that_moved(
     running: BrokerThread, peer: Peer, topic: str, in_session: bool
@@ -151,6 +160,7 @@ def test_a_parked_fetch_hears_of_a_watermark_that_moved(
     assert WATERMARK_NEWS_MS < WAIT_MS
 
 
+@pytest.mark.usefixtures("in_steps")
 def test_a_follower_that_opens_a_session_hears_of_the_watermark_soon(
     running: BrokerThread, peer: Peer, topic: str
 ) -> None:

@@ -157,9 +157,7 @@ class WatchedFetch(FetchWait):
     def first_try(self) -> bool:
         reads = self._read()
         if not (self._is_over or self.is_enough(reads)):
-            reader = self.reader
-            watched = self.watched
-            if reader.is_follower and (reader.lags(watched.asked) if self.is_full else watched.is_behind(reads)):
+            if at_once(self._is_to_hear(reads)):
                 self.hasten()
             return False
         if self.is_full and len(reads) < len(self.watched):
@@ -192,6 +190,22 @@ class WatchedFetch(FetchWait):
         self.peer.answer_later(self.cancel, waits=True)
         handler.services.replicas.waiters.park(self, (), self._deadline_ms)
         handler.services.round.soon()
+
+    def _is_to_hear(self, reads: list[PartitionRead]) -> Steps[bool]:
+        """Whether a follower that is not answered yet is to hear of something besides records."""
+        if not self.reader.is_follower:
+            return False
+        if self.is_full:
+            for asked in pieces(self.watched.asked):
+                if self.reader.lags(asked):
+                    return True
+                yield
+        else:
+            for some in pieces(reads):
+                if self.watched.is_behind(some):
+                    return True
+                yield
+        return False
 
     def hasten(self) -> None:
         """A follower hears of a watermark that has moved, soon and not at once: records mostly come before."""
@@ -296,6 +310,8 @@ class WatchedFetch(FetchWait):
         reads = yield from watched.look(self.reader, self.max_bytes, handler.room(), full=self.is_full, in_steps=True)
         if not (self._is_over or self.is_enough(reads)):
             let_go(reads)
+            if (yield from self._is_to_hear(reads)):
+                self.hasten()
             return None
         if self.is_full and len(reads) < len(watched):
             let_go(reads)
