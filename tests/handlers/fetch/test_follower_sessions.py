@@ -23,6 +23,8 @@ from ottla.replication.waiters import Waiters
 
 EPOCH = 4
 WAIT_MS = 500
+#: Before the broker wakes for something else, which is after 30 s.
+HEARD_S = 20.0
 
 
 @pytest.fixture
@@ -140,6 +142,7 @@ def test_a_parked_fetch_hears_of_a_watermark_that_moved(
     running: BrokerThread, peer: Peer, topic: str, in_session: bool
 ) -> None:
     """Another replica was the last to have it."""
+    peer.socket.settimeout(HEARD_S)
     assert decide(running, topic, replicas=(US, FIRST, SECOND)) == ErrorCode.NONE
     with running.connect() as other:
         assert produce(other, batch(b"a"), topic=topic, acks=1).error_code == 0

@@ -214,6 +214,7 @@ class WatchedFetch(FetchWait):
             self._deadline_ms = soon_ms
             if self._is_parked:
                 self.handler.services.replicas.waiters.wait_until(self, soon_ms)
+                self.handler.services.round.soon()  # which looks when it is to wake next
 
     def _wake(self) -> None:
         if self._job is not None:
