@@ -107,6 +107,12 @@ def lacks_something(answer: MetadataResponse) -> bool:
     )
 
 
+def says_nothing(answer: MetadataResponse) -> bool:
+    """Whether it comes of a broker that knows neither brokers nor topics: it has just started, and nobody has told it
+    yet."""
+    return not answer.brokers and all(topic.error_code for topic in answer.topics)
+
+
 def _topic(name: str, answered: MetadataResponseTopic, known: Topic | None) -> Topic:
     same = known is not None and known.topic_id == answered.topic_id
     before = known.partitions if known is not None and same else ()
