@@ -175,12 +175,17 @@ class Cluster:
     async def topic(self, name: str, timeout_ms: int | None = None) -> Topic:
         """A topic's metadata, asked for until it is there and kept from then on; raises what keeps it from being
         there."""
+        found = await self.seen_topic(name, timeout_ms)
+        self.want([name])
+        return found
+
+    async def seen_topic(self, name: str, timeout_ms: int | None = None) -> Topic:
+        """The same for one look: it is not kept."""
         checked_topic(name)
         found = self.metadata.topics.get(name)
         if found is None:
             with self.asking([name]):
                 found = await self._heard_of(name, timeout_ms)
-        self.want([name])
         return found
 
     async def _heard_of(self, name: str, timeout_ms: int | None) -> Topic:
