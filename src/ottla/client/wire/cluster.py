@@ -294,13 +294,16 @@ class Cluster:
             raise NoBrokerReached(f"{connection.peer} knows no broker that is alive")
         self.metadata = known.merged(self.metadata, answer, wanted)
         self.connections.adopt_bootstrap()
+        self.connections.close_moved()
         if known.lacks_something(answer):
             self.knew_nobody(connection)
         self.connections.close_idle()
 
-    def learn_leader(self, topic: str, partition: int, leader: int, epoch: int, nodes: Iterable[Node]) -> None:
+    def learn_leader(
+        self, tp: tuple[str, int], topic_id: bytes, leader: int, epoch: int, nodes: Iterable[Node]
+    ) -> None:
         """A broker that does not lead (any more) has named the leader."""
-        changed = known.with_leader(self.metadata, topic, partition, leader, epoch, nodes)
+        changed = known.with_leader(self.metadata, tp[0], topic_id, tp[1], leader, epoch, nodes)
         if changed is not self.metadata:
             self.metadata = changed
             self._call_on_change()
@@ -335,12 +338,14 @@ class Cluster:
         if self._age_timer is not None:
             self._age_timer.cancel()
         self._cancel_soon()
-        if self._updater is not None:
-            self._updater.cancel()
-            await asyncio.gather(self._updater, return_exceptions=True)
-        await self.connections.close()
-        if self._next_round is not None and not self._next_round.done():
-            _fail(self._next_round, ClientClosed("the client is closed"))
+        try:
+            if self._updater is not None:
+                self._updater.cancel()
+                await asyncio.gather(self._updater, return_exceptions=True)
+        finally:
+            if self._next_round is not None:
+                _fail(self._next_round, ClientClosed("the client is closed"))
+            await self.connections.close()
 
 
 def _nobody_listens(_key: str, _error: KafkaError | None) -> None:
