@@ -65,6 +65,8 @@ class Cluster:
         self._soon_timer: asyncio.TimerHandle | None = None
         #: When a round may follow the last one without a wait, in the loop's time.
         self._soon_at = 0.0
+        #: Rounds, one after the other, whose answers lacked a topic or a leader: those may be away for hours.
+        self._lacking_rounds = 0
         #: To the broker that last did not know a topic, or who leads or coordinates what was asked for.
         self._knew_nobody: BrokerConnection | None = None
         self._closed = False
@@ -266,7 +268,8 @@ class Cluster:
                 else:
                     current.set_result(None)
                     failures = 0
-                    self._soon_at = asyncio.get_running_loop().time() + self._retry.pause_ms(1) / 1000
+                    pause_ms = self._retry.pause_ms(max(1, self._lacking_rounds))
+                    self._soon_at = asyncio.get_running_loop().time() + pause_ms / 1000
                     self._call_on_change()
                 if self._next_round is not None:
                     await asyncio.sleep(self._retry.pause_ms(max(1, failures)) / 1000)
@@ -296,7 +299,10 @@ class Cluster:
         self.connections.adopt_bootstrap()
         self.connections.close_moved()
         if known.lacks_something(answer):
+            self._lacking_rounds += 1
             self.knew_nobody(connection)
+        else:
+            self._lacking_rounds = 0
         self.connections.close_idle()
 
     def learn_leader(
