@@ -321,9 +321,10 @@ async def test_offsets_that_nobody_waits_for_are_none_of_the_next_transaction(
     """They are on their way still, and reach the group's coordinator when the next transaction has offsets there."""
     late: list[bytes] = []
     seen = asyncio.Event()
+    reached = False
 
     def rule(request: Request) -> Action:
-        if request.key == ApiKey.TXN_OFFSET_COMMIT and not late:
+        if request.key == ApiKey.TXN_OFFSET_COMMIT and reached and not late:
             late.append(request.frame)
             seen.set()
             return Silence()
@@ -334,6 +335,9 @@ async def test_offsets_that_nobody_waits_for_are_none_of_the_next_transaction(
         speaking(bootstrap, generation, rule) as proxy,
         Producer(bootstrap_servers=proxy.bootstrap, transactional_id=topic, **IMPATIENT) as producer,
     ):
+        async with producer.transaction():  # so that both coordinators are reached before time is short
+            await producer.send_offsets({partition: 1}, topic)
+        reached = True
         await producer.begin()
         if gives_up == "the caller":
             sending = asyncio.ensure_future(producer.send_offsets({partition: 3}, topic))
