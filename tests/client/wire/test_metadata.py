@@ -304,8 +304,11 @@ async def test_a_broker_that_knows_no_leader_is_not_asked_again_while_there_is_a
 async def test_a_broker_that_has_moved_is_left_at_its_old_address() -> None:
     """Where another one may answer by now: it leads nothing of what is asked, and names the same leader again."""
     ports: dict[int, int] = {}
+    may_connect = asyncio.Event()
+    may_connect.set()
 
     async def serve(peer: Peer) -> None:
+        await may_connect.wait()
         await peer.negotiate()
         while True:
             header = await peer.request()
@@ -326,6 +329,17 @@ async def test_a_broker_that_has_moved_is_left_at_its_old_address() -> None:
         for lane in (CONTROL, DATA):
             assert (await one.connections.to(1, lane)).peer == second.bootstrap
         assert before.closed
+        may_connect.clear()
+        late = asyncio.create_task(one.connections.to(2, DATA))
+        connections = first.connections
+        while first.connections == connections:  # noqa: ASYNC110 - nothing tells when
+            await asyncio.sleep(0.001)
+        ports.update({1: first.port, 2: second.port})
+        await one.updated()
+        may_connect.set()
+        with pytest.raises(ConnectionLost, match="is not at"):
+            await late
+        assert (await one.connections.to(2, DATA)).peer == second.bootstrap
         await one.close()
 
 

@@ -128,11 +128,9 @@ class Connections:
 
     def close_moved(self) -> None:
         """Closes what leads to where a broker was before: another one may have the address by now, and answer."""
-        nodes = self._nodes()
         for place, connection in list(self._there.items()):
-            node = nodes.get(place[0])
-            if node is not None and connection.peer != f"{node.host}:{node.port}":
-                self._give_up(place, f"broker {node.id} is not at {connection.peer} any more")
+            if self._is_elsewhere(place[0], connection):
+                self._give_up(place, f"broker {place[0]} is not at {connection.peer} any more")
 
     def close_idle(self) -> None:
         """Closes what `connections.max.idle.ms` has seen no use; it is made again when it is needed."""
@@ -225,8 +223,17 @@ class Connections:
         if self._unreached:
             self._unreached = False
             self.on_unreached(None)
+        if self._is_elsewhere(node_id, connection):
+            moved = ConnectionLost(f"broker {node_id} is not at {connection.peer} any more")
+            connection.abandon(moved)
+            raise moved
         self._keep(place, connection, address)
         return connection
+
+    def _is_elsewhere(self, node_id: int, connection: BrokerConnection) -> bool:
+        """Whether the broker has moved since the connection was made, or meanwhile."""
+        node = self._nodes().get(node_id)
+        return node is not None and connection.peer != f"{node.host}:{node.port}"
 
     def _log_unreached(self, fault: NoBrokerReached | None) -> None:
         """A client is patient, and its program may wait for minutes: a user who looks at the log sees what for."""
