@@ -123,6 +123,14 @@ def test_all_records_of_a_topic_that_does_not_come_have_their_outcome_at_once(bo
         assert all(isinstance(one.exception(), UnknownTopicOrPartition) for one in missing)
 
 
+def test_a_record_for_a_partition_that_is_not_there_fails_alone(bootstrap: str, topic: str) -> None:
+    """Though it is the first one of its topic, and others wait behind it until that is known."""
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        nowhere, here = producer.send(topic, b"x", partition=99), producer.send(topic, b"y")
+        assert isinstance(nowhere.exception(60), UnknownTopicOrPartition)
+        assert here.result(60).offset == 0
+
+
 def test_what_is_handed_over_has_a_bound_in_bytes_and_in_time(
     bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ from ottla.client.producing.producer import Producer
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.create_topics import CreatableTopicResult, CreateTopicsResponse
+from ottla.protocol.generated.metadata import MetadataResponse
 
 
 async def has_partitions(admin: Admin, topic: str, count: int) -> bool:
@@ -274,6 +275,23 @@ async def test_records_are_deleted_once_however_long_that_takes(bootstrap: str, 
     ):
         assert await admin.delete_records({TopicPartition(topic, 0): -1}, timeout_ms=30_000)
     assert proxy.count(ApiKey.DELETE_RECORDS) == 1
+
+
+async def test_a_broker_that_knows_nobody_yet_does_not_say_that_nothing_is_there(bootstrap: str, topic: str) -> None:
+    """As one that has just started."""
+
+    def nobody(answer: MetadataResponse) -> None:
+        answer.brokers = []
+        if answer.topics and len(answer.topics) == 1:
+            answer.topics[0].error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            answer.topics = []
+
+    for look in (Admin.list_topics, Admin.describe_topics, lambda admin: admin.describe_topics([topic])):
+        async with Proxy(bootstrap) as proxy, Admin(bootstrap_servers=proxy.bootstrap, retry_backoff_ms=2) as admin:
+            proxy.rule = lambda _: Pass(nobody if proxy.count(ApiKey.METADATA) == 1 else None)
+            assert topic in await look(admin)
+            assert proxy.count(ApiKey.METADATA) >= 2
 
 
 async def test_nobody_is_there() -> None:

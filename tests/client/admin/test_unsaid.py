@@ -9,6 +9,7 @@ import pytest
 from tests.client.proxy import Action, Pass, Proxy, Reply, Request
 
 from ottla.client.admin.admin import Admin
+from ottla.client.admin.history import leader_epochs
 from ottla.client.admin.results import ConfigChange, ConfigResource
 from ottla.client.errors import BadAnswer, SomeFailed
 from ottla.model import TopicPartition
@@ -103,3 +104,11 @@ async def test_positions_of_a_group_are_asked_for_again(bootstrap: str, new_name
         proxy.rule = shortened(ApiKey.OFFSET_DELETE, partitions, times=1)
         await admin.delete_group_offsets(group, wanted)
         assert proxy.count(ApiKey.OFFSET_DELETE) == 2
+
+
+async def test_where_a_leadership_began(bootstrap: str, topic: str) -> None:
+    rule = shortened(ApiKey.OFFSET_FOR_LEADER_EPOCH, lambda answer: answer.topics)
+    async with Proxy(bootstrap, rule) as proxy, Admin(bootstrap_servers=proxy.bootstrap) as admin:
+        broker = (await admin.describe_cluster()).brokers[0].id
+        with pytest.raises(BadAnswer, match=f"{topic}-0: the answer says nothing of it"):
+            await leader_epochs(admin.cluster, broker, topic, 0, 0, 30_000)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from ottla.broker.broker import Broker
+from ottla.client.admin.admin import Admin
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.producing.producer import Producer
 from ottla.client.wire.world import ClientPorts
@@ -126,6 +127,29 @@ def test_an_end_that_was_cancelled_has_not_been() -> None:
                 more = await consumer.poll(timeout_ms=30_000)
                 assert more
                 read |= {(one.partition, one.offset) for one in more}
+
+    simulate(run)
+
+
+def test_a_topic_whose_partitions_were_asked_for_is_wanted_no_longer() -> None:
+    """Each look at the cluster would ask for it, and the first one behind its deletion make it anew."""
+
+    async def run(here: ClientPorts) -> None:
+        await write(here)
+        async with (
+            Admin(bootstrap_servers=BOOTSTRAP, world=here) as admin,
+            Consumer(bootstrap_servers=BOOTSTRAP, world=here, metadata_max_age_ms=1_000) as consumer,
+        ):
+            await admin.create_topic("other", 1)
+            consumer.assign([ZERO])
+            assert await consumer.partitions_for("other") == [TopicPartition("other", 0)]
+            assert await consumer.partitions_for("t") == [ZERO, ONE]
+            await admin.delete_topic("other")
+            await asyncio.sleep(10)
+            assert await admin.list_topics() == ["t"]
+            assert consumer.cluster.wanted == ["t"]
+            consumer.assign([ONE])  # what was looked at is read on
+            assert await consumer.position(ONE) == 5
 
     simulate(run)
 

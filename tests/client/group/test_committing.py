@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.consuming.consumer import Consumer
-from ottla.client.errors import CommitFailed, KafkaError, NoOffset, OffsetMetadataTooLarge
+from ottla.client.consuming.group import commits
+from ottla.client.errors import CommitFailed, KafkaError, NoOffset, OffsetMetadataTooLarge, TooManyCommits
 from ottla.model import TopicPartition
+from ottla.protocol.apis import ApiKey
 from tests.client.group.members import QUICK, Member, close, shares, until, write
+from tests.client.proxy import Pass, Proxy, Silence
+from tests.client.short_times import having
 
 
 def numbered(count: int, start: int = 0) -> list[bytes]:
@@ -105,6 +110,27 @@ async def test_a_commit_without_waiting(bootstrap: str, topic: str, group: str) 
         await member.poll()
     assert told[100] == ({tp: CommittedOffset(5, "", 0)}, None)
     await close(member)
+
+
+async def test_a_poll_does_not_fail_for_the_commits_that_nobody_answers(
+    bootstrap: str, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So many by hand that no more are taken: what the consumer commits by itself waits, and records are read on."""
+    monkeypatch.setattr(commits, "PENDING_MAX", 3)
+    tp = TopicPartition(topic, 0)
+    async with Proxy(bootstrap) as proxy:
+        member = Member(proxy.bootstrap, group, auto_commit_interval_ms=0).subscribe(topic)
+        await until(shares(1, member), member)
+        proxy.rule = lambda one: Silence() if one.key == ApiKey.OFFSET_COMMIT else Pass()
+        with suppress(TooManyCommits):
+            while True:
+                member.consumer.commit_async({tp: 0})
+        await write(bootstrap, topic, numbered(1))
+        await until(lambda: len(member.records) == 1, member)
+        for _ in range(3):
+            await member.poll()
+        with having(member.consumer, default_api_timeout_ms=100):
+            await close(member)
 
 
 async def test_a_call_back_of_a_commit_that_raises_is_said_and_ends_nothing(

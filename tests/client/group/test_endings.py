@@ -205,6 +205,31 @@ async def test_a_listener_that_closes_its_consumer(bootstrap: str, topic: str, g
     await close(other)
 
 
+async def test_an_end_that_was_cancelled_in_a_call_back_has_not_been(bootstrap: str, topic: str, group: str) -> None:
+    """What the call-back lets go of comes back with the polls behind it: nobody else would read it."""
+    began, may_end = asyncio.Event(), asyncio.Event()
+
+    class Slow(Member):
+        def on_revoked(self, partitions: Sequence[TopicPartition]) -> Any:
+            super().on_revoked(partitions)
+            began.set()
+            return may_end.wait()
+
+    member = Slow(bootstrap, group, session_timeout_ms=NEVER_MS).subscribe(topic)
+    await until(shares(1, member), member)
+    ending = asyncio.create_task(member.consumer.unsubscribe())
+    await began.wait()
+    ending.cancel()
+    await asyncio.wait([ending])
+    assert ending.cancelled()
+    may_end.set()
+    await write(bootstrap, topic, [b"x"])
+    async with asyncio.timeout(60):
+        await until(lambda: member.values == [b"x"], member)
+    assert member.events == [("assigned", [0]), ("revoked", [0]), ("assigned", [0])]
+    await close(member)
+
+
 async def test_a_poll_for_nothing(bootstrap: str, topic: str) -> None:
     async with Consumer(bootstrap_servers=bootstrap) as consumer:
         consumer.assign([TopicPartition(topic, 0)])

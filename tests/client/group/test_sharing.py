@@ -21,9 +21,12 @@ from ottla.client.errors import (
     InvalidTopic,
 )
 from ottla.model import TopicPartition
+from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.join_group import JoinGroupResponseMember
+from ottla.protocol.generated.metadata import MetadataResponse
 from tests.client.conftest import make_topic
 from tests.client.group.members import QUICK, Member, close, poll_on, shares, until, write
+from tests.client.proxy import Action, Pass, Proxy, Request
 
 EVERYTHING = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
@@ -351,6 +354,39 @@ async def test_nothing_more_comes_of_a_topic_that_is_not_subscribed_to_any_more(
         committed = (await consumer.committed([tp]))[tp]
         assert committed is not None
         assert committed.offset == 20
+
+
+async def test_what_is_assigned_behind_a_pattern_is_created_by_reading_it(
+    bootstrap: str, new_name: str, group: str
+) -> None:
+    """A pattern creates nothing, but only as long as it is subscribed to."""
+    settings = {**QUICK, "bootstrap_servers": bootstrap, "group_id": group}
+    async with Consumer(settings) as consumer, asyncio.timeout(60):
+        consumer.subscribe(pattern=f"no-{new_name}")
+        await consumer.poll(timeout_ms=20)
+        await consumer.unsubscribe()
+        consumer.assign([(new_name, 0)])
+        assert await consumer.position(TopicPartition(new_name, 0)) == 0
+
+
+async def test_a_broker_that_knows_nobody_yet_says_nothing_of_topics(bootstrap: str, topic: str, group: str) -> None:
+    """As one that has just started. A pattern is matched again after minutes only."""
+    rounds: list[None] = []
+
+    def nobody(answer: MetadataResponse) -> None:
+        answer.brokers, answer.topics = [], []
+
+    def rule(request: Request) -> Action:
+        if request.key != ApiKey.METADATA or request.decoded().topics is not None:
+            return Pass()
+        rounds.append(None)
+        return Pass(nobody if len(rounds) == 1 else None)
+
+    async with Proxy(bootstrap, rule) as proxy, asyncio.timeout(60):
+        member = Member(proxy.bootstrap, group, metadata_max_age_ms=300_000).subscribe(pattern=topic)
+        await until(shares(1, member), member)
+        assert member.events == [("assigned", [0])]
+        await close(member)
 
 
 async def test_what_a_cooperative_member_does_not_want_any_more(bootstrap: str, topic: str, group: str) -> None:

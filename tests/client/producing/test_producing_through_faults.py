@@ -175,6 +175,40 @@ async def test_an_answer_that_names_topics_by_their_ids_is_read_as_the_request_w
     assert await values_of(bootstrap, topic) == [b"once"]
 
 
+async def test_a_leader_of_the_topic_before_is_none_of_the_next_one_of_its_name(bootstrap: str, topic: str) -> None:
+    """Its epoch is higher: what brokers say of the new topic would count as old for ever."""
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    def refused(answer: Any) -> None:
+        for one in answer.responses[0].partition_responses:
+            one.error_code, one.base_offset = ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
+            one.current_leader.leader_id, one.current_leader.leader_epoch = leader.leader, 100
+
+    def rule(request: Request) -> Action:
+        if request.key != ApiKey.PRODUCE or asked.is_set():
+            return Pass()
+        asked.set()
+        return Pass(refused, answered)
+
+    async with (
+        Proxy(bootstrap, rule) as proxy,
+        Producer(bootstrap_servers=proxy.bootstrap, linger_ms=0, **IMPATIENT) as producer,
+        Admin(bootstrap_servers=bootstrap) as admin,
+    ):
+        delivery = await producer.send(topic, b"x")
+        known = producer.cluster.metadata.topics[topic]
+        leader = known.partitions[0]
+        await asked.wait()
+        await admin.delete_topic(topic)
+        await admin.create_topic(topic, 1, 1)
+        while producer.cluster.metadata.topics.get(topic, known).topic_id == known.topic_id:
+            await producer.cluster.updated()
+        answered.set()
+        assert (await delivery).offset == 0
+        await producer.cluster.updated()
+        assert producer.cluster.metadata.topics[topic].partitions[0].leader_epoch < 100
+
+
 async def test_an_error_that_no_retry_mends_comes_at_once(bootstrap: str, topic: str) -> None:
     async with Proxy(bootstrap) as proxy:
 

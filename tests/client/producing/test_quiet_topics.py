@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from ottla.broker.broker import Broker
-from ottla.client.errors import KafkaError
+from ottla.client.admin.admin import Admin
+from ottla.client.errors import KafkaError, UnknownTopicOrPartition
 from ottla.client.producing.producer import Producer
 from ottla.client.wire.metadata import Topic
 from ottla.client.wire.world import ClientPorts
@@ -122,6 +123,23 @@ def test_a_topic_that_is_not_there_is_not_asked_for_any_more_when_nobody_waits_f
             assert producer.cluster.wanted == []
 
     simulate(run, auto_create_topics_enable="false")
+
+
+def test_a_topic_that_lacks_the_partition_is_forgotten_like_any_other() -> None:
+    """Kept for ever, it would be made anew when somebody has deleted it."""
+
+    async def run(here: ClientPorts) -> None:
+        async with producing(here) as producer, Admin(bootstrap_servers=f"server:{PORT}", world=here) as admin:
+            await admin.create_topic("t", 1)
+            with pytest.raises(UnknownTopicOrPartition):
+                await producer.send("t", b"x", partition=99)
+            await asyncio.sleep(20)
+            assert producer.cluster.wanted == []
+            await admin.delete_topic("t")
+            await asyncio.sleep(20)
+            assert await admin.list_topics() == []
+
+    simulate(run)
 
 
 def test_one_that_gives_up_leaves_the_topic_to_another_that_waits() -> None:

@@ -450,15 +450,17 @@ async def test_who_gives_up_wakes_the_next_one(monkeypatch: pytest.MonkeyPatch) 
 
     async def script(peer: Peer) -> None:
         await peer.negotiate()
-        await peer.answer(await peer.request(), MetadataResponse(throttle_time_ms=300))
+        await peer.answer(await peer.request(), MetadataResponse(throttle_time_ms=600_000))
         await peer.answer(await peer.request(), brokers(7))
 
     async with ScriptedServer(script) as server:
         connection = await connect(server)
         first, second, third = (asyncio.create_task(ask_metadata(connection)) for _ in range(3))
         await first
-        await asyncio.sleep(0.05)
+        for _ in range(10):  # turns of the loop, in which the second one is woken and sees that there is a pause
+            await asyncio.sleep(0)
         second.cancel()
+        connection.throttled_until = 0.0  # it is over when the third one looks
         answer = await asyncio.wait_for(third, 20)
         assert [broker.node_id for broker in answer.brokers] == [7]
         await connection.close()

@@ -11,6 +11,7 @@ from tests.client.proxy import Action, Pass, Proxy, Request
 
 from ottla.client.admin.logs import delete_records
 from ottla.client.consuming.assignment import AssignedPartition
+from ottla.client.consuming.consumer import Consumer
 from ottla.client.consuming.resets import Resets
 from ottla.client.errors import (
     CoordinatorNotAvailable,
@@ -19,6 +20,7 @@ from ottla.client.errors import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
+from ottla.client.producing.producer import Producer
 from ottla.client.settings import AdminSettings, parse_settings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
@@ -234,3 +236,42 @@ async def test_a_group_whose_coordinator_is_away_hides_nothing_of_the_others(boo
             }
         finally:
             await cluster.close()
+
+
+@pytest.mark.parametrize("who", ["reads", "writes"])
+async def test_a_partition_that_lost_its_leader_is_asked_for_less_and_less(
+    bootstrap: str, topic: str, who: str
+) -> None:
+    """Though its place is known, and its records wait: it may be away for hours."""
+    tp = TopicPartition(topic, 0)
+
+    def leaderless(answer: MetadataResponse) -> None:
+        for one in answer.topics:
+            one.partitions[0].leader_id, one.partitions[0].error_code = -1, ErrorCode.LEADER_NOT_AVAILABLE
+
+    async with (
+        Proxy(bootstrap) as proxy,
+        Producer(bootstrap_servers=proxy.bootstrap, linger_ms=0) as producer,
+        Consumer(bootstrap_servers=proxy.bootstrap, auto_offset_reset="earliest") as consumer,
+    ):
+        client: Producer | Consumer = producer
+        await producer.send_and_wait(topic, b"x")
+        if who == "reads":
+            client = consumer
+            consumer.assign([tp])
+            assert len(await consumer.poll()) == 1
+        proxy.rule = lambda one: Pass(leaderless if one.key == ApiKey.METADATA else None)
+        await client.cluster.updated()
+        sent = await producer.send(topic, b"y") if who == "writes" else None
+        asked = proxy.count(ApiKey.METADATA)
+        if who == "reads":
+            consumer.seek(tp, 0)
+            assert await consumer.poll(timeout_ms=2_500) == []
+        else:
+            await asyncio.sleep(2.5)
+        assert 1 <= proxy.count(ApiKey.METADATA) - asked <= 10
+        proxy.rule = lambda _: Pass()
+        if sent is not None:
+            assert (await sent).offset == 1
+        else:
+            assert len(await consumer.poll()) == 1

@@ -13,14 +13,15 @@ from ottla.client.errors import ClientClosed, ClientFault, ConnectionLost, NoBro
 from ottla.client.settings import AdminSettings, parse_settings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
-from ottla.client.wire.connections import CONTROL
+from ottla.client.wire.connections import CONTROL, DATA
 from ottla.client.wire.metadata import EMPTY, Metadata, Node, merged, with_leader
 from ottla.client.wire.world import real_world
-from ottla.model import ErrorCode
+from ottla.model import ZERO_TOPIC_ID, ErrorCode
 from ottla.ports.memory.entropy import SeededEntropy
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -114,12 +115,14 @@ def test_gaps_and_lies_about_numbers() -> None:
 
 def test_a_leader_that_an_answer_names() -> None:
     before = known(answer((0, 1, 5), (1, 1, 5)))
-    after = with_leader(before, "t", 1, 3, 6, [Node(3, "host3", 9003)])
+    after = with_leader(before, "t", ID, 1, 3, 6, [Node(3, "host3", 9003)])
     assert leaders(after) == [1, 3]
     assert after.leader("t", 1) is not None
-    assert with_leader(before, "t", 1, 2, 5, []) is before  # no newer
-    assert with_leader(before, "t", 1, 9, 6, []) is before  # nobody knows where broker 9 is
-    assert with_leader(before, "u", 0, 1, 6, []) is before
+    assert with_leader(before, "t", ID, 1, 2, 5, []) is before  # no newer
+    assert with_leader(before, "t", ID, 1, 9, 6, []) is before  # nobody knows where broker 9 is
+    assert with_leader(before, "u", ID, 0, 1, 6, []) is before
+    assert with_leader(before, "t", OTHER_ID, 1, 2, 6, []) is before  # of a topic of its name that is no more
+    assert leaders(with_leader(before, "t", ZERO_TOPIC_ID, 1, 2, 6, [])) == [1, 2]  # it was asked for by its name
 
 
 def test_pauses_double_up_to_a_bound_with_a_fifth_of_chance() -> None:
@@ -296,3 +299,74 @@ async def test_a_broker_that_knows_no_leader_is_not_asked_again_while_there_is_a
         await one.updated()
         assert leaders(one.metadata) == [2]
         await one.close()
+
+
+async def test_a_broker_that_has_moved_is_left_at_its_old_address() -> None:
+    """Where another one may answer by now: it leads nothing of what is asked, and names the same leader again."""
+    ports: dict[int, int] = {}
+    may_connect = asyncio.Event()
+    may_connect.set()
+
+    async def serve(peer: Peer) -> None:
+        await may_connect.wait()
+        await peer.negotiate()
+        while True:
+            header = await peer.request()
+            told = answer((0, 1, 5))
+            for broker in told.brokers:
+                broker.host, broker.port = "127.0.0.1", ports[broker.node_id]
+            await peer.answer(header, told)
+
+    async with ScriptedServer(serve) as first, ScriptedServer(serve) as second:
+        ports.update({1: first.port, 2: second.port})
+        one = cluster(first.bootstrap)
+        await one.updated()
+        for lane in (CONTROL, DATA):
+            assert (await one.connections.to(1, lane)).peer == first.bootstrap
+        before = await one.connections.to(2, CONTROL)
+        ports.update({1: second.port, 2: first.port})
+        await one.updated()
+        for lane in (CONTROL, DATA):
+            assert (await one.connections.to(1, lane)).peer == second.bootstrap
+        assert before.closed
+        may_connect.clear()
+        late = asyncio.create_task(one.connections.to(2, DATA))
+        connections = first.connections
+        while first.connections == connections:  # noqa: ASYNC110 - nothing tells when
+            await asyncio.sleep(0.001)
+        ports.update({1: first.port, 2: second.port})
+        await one.updated()
+        may_connect.set()
+        with pytest.raises(ConnectionLost, match="is not at"):
+            await late
+        assert (await one.connections.to(2, DATA)).peer == second.bootstrap
+        await one.close()
+
+
+async def test_an_end_that_is_cancelled_leaves_no_connection_open() -> None:
+    """While one of them waits for a peer that takes nothing."""
+    ports: list[int] = []
+
+    async def serve(peer: Peer) -> None:
+        await peer.negotiate()
+        told = answer((0, 1, 5))
+        for broker, port in zip(told.brokers, ports, strict=True):
+            broker.host, broker.port = "127.0.0.1", port
+        await peer.answer(await peer.request(), told)
+        await asyncio.Event().wait()
+
+    async with ScriptedServer(serve) as first, ScriptedServer(serve) as second:
+        ports += [first.port, second.port]
+        one = cluster(first.bootstrap)
+        await one.updated()
+        connections = [await one.connections.to(node, CONTROL) for node in (1, 2)]
+        large = MetadataRequest(topics=[MetadataRequestTopic(name="x" * 30_000) for _ in range(30)])
+        for connection in connections:
+            for _ in range(40):  # far more than the sockets hold
+                connection.send_unanswered(large, 9)
+        closing = asyncio.create_task(one.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait([closing])
+        assert closing.cancelled()
+        assert all(connection.closed for connection in connections)

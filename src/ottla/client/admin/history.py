@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ottla.client.errors import error_of
+from ottla.client.errors import error_of, said_nothing
 from ottla.client.wire.cluster import Cluster
 from ottla.protocol.generated.describe_topic_partitions import (
     Cursor,
@@ -93,7 +93,11 @@ async def _end_of(
         replica_id=-1, topics=[OffsetForLeaderTopic(topic=topic, partitions=[wanted])]
     )
     answer = await cluster.ask(leader, request, OffsetForLeaderEpochResponse, timeout_ms=timeout_ms)
-    (one,) = answer.topics[0].partitions
-    if one.error_code:
-        raise error_of(one.error_code, about=f"{topic}-{partition}")
-    return one.leader_epoch, one.end_offset
+    about = f"{topic}-{partition}"
+    for one in (one for told in answer.topics if told.topic == topic for one in told.partitions):
+        if one.partition != partition:
+            continue
+        if one.error_code:
+            raise error_of(one.error_code, about=about)
+        return one.leader_epoch, one.end_offset
+    raise said_nothing(about)

@@ -13,9 +13,9 @@ from ottla.client.admin.results import (
     PartitionDescription,
     TopicDescription,
 )
-from ottla.client.errors import KafkaError, error_of, settled
+from ottla.client.errors import KafkaError, NoBrokerReached, error_of, settled
 from ottla.client.wire.cluster import Cluster
-from ottla.client.wire.metadata import Node
+from ottla.client.wire.metadata import Node, says_nothing
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.create_partitions import (
@@ -84,7 +84,10 @@ async def describe(cluster: Cluster, names: Sequence[str] | None) -> dict[str, T
             allow_auto_topic_creation=version < 4,  # older brokers have no choice
         )
         timeout_ms = cluster.settings.request_timeout_ms
-        return await connection.ask(request, MetadataResponse, timeout_ms=timeout_ms, at_most=version)
+        answer = await connection.ask(request, MetadataResponse, timeout_ms=timeout_ms, at_most=version)
+        if says_nothing(answer):
+            raise NoBrokerReached(f"{connection.peer} knows no broker that is alive")
+        return answer
 
     answer = await cluster.retrying(attempt)
     found: dict[str, TopicDescription] = {}

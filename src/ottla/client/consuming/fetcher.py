@@ -301,7 +301,7 @@ class Fetcher:
         one, offset = asked.one, asked.offset
         code = error_code(data.error_code)
         if code is not ErrorCode.NONE:
-            self._refused(asked, code, data, nodes)
+            self._refused(asked, code, topic_id, data, nodes)
             return
         replica, brings_records = data.preferred_read_replica, data.records is not None and len(data.records) > 0
         if replica >= 0 and not brings_records and replica not in self._cluster.metadata.nodes:
@@ -343,11 +343,13 @@ class Fetcher:
         one.fetch_offset = max(offset, last.next_offset)
         one.fetch_epoch = last.leader_epoch
 
-    def _refused(self, asked: AskedPartition, code: ErrorCode, data: PartitionData, nodes: list[Node]) -> None:
+    def _refused(
+        self, asked: AskedPartition, code: ErrorCode, topic_id: bytes, data: PartitionData, nodes: list[Node]
+    ) -> None:
         one, offset = asked.one, asked.offset
         if data.current_leader.leader_id >= 0:
             leader = data.current_leader
-            self._cluster.learn_leader(*one.tp, leader.leader_id, leader.leader_epoch, nodes)
+            self._cluster.learn_leader(one.tp, topic_id, leader.leader_id, leader.leader_epoch, nodes)
         if code is ErrorCode.OFFSET_OUT_OF_RANGE and asked.of_leader:
             strategy = self._resets.strategy()
             if strategy is None:

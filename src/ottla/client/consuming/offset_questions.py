@@ -46,5 +46,5 @@ class OffsetQuestions:
 
     async def partitions_for(self, topic: str) -> list[TopicPartition]:
         """A topic's partitions, as `assign` takes them."""
-        found = await self.cluster.topic(topic)
+        found = await self.cluster.seen_topic(topic)
         return [TopicPartition(topic, one.partition) for one in found.partitions]

@@ -212,6 +212,7 @@ class Producer(TransactionMethods):
             except SchemaNotLoaded:
                 raws.append(await with_schemas(partial(numbered, number, self.checked, *given)))
         deliveries: list[Delivery] = []
+        transaction = self._transaction
         #: By topic, or by None for all, why nothing more of it can be queued in this call.
         faults: dict[str | None, KafkaError] = {}
         for raw in raws:
@@ -227,7 +228,8 @@ class Producer(TransactionMethods):
             except KafkaError as error:
                 about_all = isinstance(error, BufferExhausted | ClientClosed | ClientFault | TransactionFault)
                 faults[None if about_all else raw.topic] = error
-                self.not_entered(error)
+                if self._transaction == transaction:
+                    self.not_entered(error)
                 deliveries.append(Delivery.failed(raw.topic, raw.partition, error))
             if self._sender is not None and self._sender.turns_owed > _TURNS_OWED_MAX:
                 await asyncio.sleep(0)
@@ -456,8 +458,9 @@ class Producer(TransactionMethods):
     async def _route(self, topic: str, partition: int | None) -> TopicRoute:
         """What is known of a topic that records are to be sent to."""
         self.check_takes()
+        transaction = self._transaction
         route = await self._known(topic, partition)
-        self.check_takes()
+        self.check_takes(transaction)
         return route
 
     async def _known(self, topic: str, partition: int | None) -> TopicRoute:
@@ -473,6 +476,7 @@ class Producer(TransactionMethods):
     async def _room(self, cost: int, route: TopicRoute) -> TopicRoute:
         """Waits for room; gives the route to take behind that."""
         assert self._sender is not None
+        transaction = self._transaction
         await self._waiting.wait(cost, self._sender)
-        self._check_open()
+        self.check_takes(transaction)
         return self._routes.taken_up(route)

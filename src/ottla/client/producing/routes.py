@@ -47,12 +47,17 @@ class TopicRoutes:
     async def find(self, topic: str, partition: int | None) -> TopicRoute:
         """The route of a topic that has this partition, waiting for it up to `max.block.ms`."""
         found = await self._cluster.topic(topic, self._settings.max_block_ms)
+        route = self._kept(found)  # also where it lacks the partition: what has no route is never forgotten
         if partition is not None and partition >= len(found.partitions):
-            found = await self._grown(topic, partition)
-        route = self.known.get(topic)
+            route = self._kept(await self._grown(topic, partition))
+        return route
+
+    def _kept(self, topic: Topic) -> TopicRoute:
+        route = self.known.get(topic.name)
         if route is None:
-            route = self.known[topic] = TopicRoute(found)
-        route.topic = found
+            route = self.known[topic.name] = TopicRoute(topic)
+        route.topic = topic
+        route.used = True
         return route
 
     def taken_up(self, route: TopicRoute) -> TopicRoute:

@@ -293,8 +293,8 @@ class Sender:
             batch.queue.on_wire += 1
         self._on_wire += len(batches)
         # Kept with the request: when the answer comes, the metadata may not have the topic, or another of its name.
-        names = {} if ids is None else {topic_id: name for name, topic_id in ids.items()}
-        future.add_done_callback(lambda done: self._take_answer(done, batches, names))
+        asked = {} if ids is None else ids
+        future.add_done_callback(lambda done: self._take_answer(done, batches, asked))
 
     def _topic_ids(self, batches: list[ProducerBatch]) -> dict[str, bytes] | None:
         """The ids of these batches' topics by their names; None where one is not known."""
@@ -348,15 +348,15 @@ class Sender:
     # Back
 
     def _take_answer(
-        self, future: asyncio.Future[ProduceResponse], batches: list[ProducerBatch], names: dict[bytes, str]
+        self, future: asyncio.Future[ProduceResponse], batches: list[ProducerBatch], ids: dict[str, bytes]
     ) -> None:
         try:
-            self._answered(future, batches, names)
+            self._answered(future, batches, ids)
         except Exception as error:
             self._fail_all(error)
 
     def _answered(
-        self, future: asyncio.Future[ProduceResponse], batches: list[ProducerBatch], names: dict[bytes, str]
+        self, future: asyncio.Future[ProduceResponse], batches: list[ProducerBatch], ids: dict[str, bytes]
     ) -> None:
         for batch in batches:
             batch.on_wire = False
@@ -370,6 +370,7 @@ class Sender:
                 self._try_again_or_fail(batch, error, -1)
         else:
             answer = future.result()
+            names = {topic_id: name for name, topic_id in ids.items()}
             answered = {
                 (topic.name or names.get(bytes(topic.topic_id), ""), one.index): one
                 for topic in answer.responses
@@ -377,11 +378,15 @@ class Sender:
             }
             nodes = [Node(one.node_id, one.host, one.port, one.rack) for one in answer.node_endpoints]
             for batch in batches:
-                self._judge(batch, answered.get((batch.queue.topic, batch.queue.partition)), nodes)
+                queue = batch.queue
+                topic_id = ids.get(queue.topic, ZERO_TOPIC_ID)
+                self._judge(batch, topic_id, answered.get((queue.topic, queue.partition)), nodes)
         self.wake()
         self._on_room()
 
-    def _judge(self, batch: ProducerBatch, answered: PartitionProduceResponse | None, nodes: list[Node]) -> None:
+    def _judge(
+        self, batch: ProducerBatch, topic_id: bytes, answered: PartitionProduceResponse | None, nodes: list[Node]
+    ) -> None:
         if answered is None:
             self._try_again_or_fail(batch, BadAnswer(f"the answer says nothing about {batch.queue}"), -1)
             return
@@ -395,10 +400,8 @@ class Sender:
             batch.finish(base, answered.log_append_time_ms, None)
             return
         if answered.current_leader.leader_id >= 0:
-            leader = answered.current_leader
-            self._cluster.learn_leader(
-                batch.queue.topic, batch.queue.partition, leader.leader_id, leader.leader_epoch, nodes
-            )
+            leader, tp = answered.current_leader, (batch.queue.topic, batch.queue.partition)
+            self._cluster.learn_leader(tp, topic_id, leader.leader_id, leader.leader_epoch, nodes)
         if code in _TOO_LARGE and batch.count > 1 and not batch.done:
             self._split(batch)
             return

@@ -65,6 +65,8 @@ class Cluster:
         self._soon_timer: asyncio.TimerHandle | None = None
         #: When a round may follow the last one without a wait, in the loop's time.
         self._soon_at = 0.0
+        #: Rounds, one after the other, whose answers lacked a topic or a leader: those may be away for hours.
+        self._lacking_rounds = 0
         #: To the broker that last did not know a topic, or who leads or coordinates what was asked for.
         self._knew_nobody: BrokerConnection | None = None
         self._closed = False
@@ -175,12 +177,17 @@ class Cluster:
     async def topic(self, name: str, timeout_ms: int | None = None) -> Topic:
         """A topic's metadata, asked for until it is there and kept from then on; raises what keeps it from being
         there."""
+        found = await self.seen_topic(name, timeout_ms)
+        self.want([name])
+        return found
+
+    async def seen_topic(self, name: str, timeout_ms: int | None = None) -> Topic:
+        """The same for one look: it is not kept."""
         checked_topic(name)
         found = self.metadata.topics.get(name)
         if found is None:
             with self.asking([name]):
                 found = await self._heard_of(name, timeout_ms)
-        self.want([name])
         return found
 
     async def _heard_of(self, name: str, timeout_ms: int | None) -> Topic:
@@ -261,7 +268,8 @@ class Cluster:
                 else:
                     current.set_result(None)
                     failures = 0
-                    self._soon_at = asyncio.get_running_loop().time() + self._retry.pause_ms(1) / 1000
+                    pause_ms = self._retry.pause_ms(max(1, self._lacking_rounds))
+                    self._soon_at = asyncio.get_running_loop().time() + pause_ms / 1000
                     self._call_on_change()
                 if self._next_round is not None:
                     await asyncio.sleep(self._retry.pause_ms(max(1, failures)) / 1000)
@@ -289,13 +297,19 @@ class Cluster:
             raise NoBrokerReached(f"{connection.peer} knows no broker that is alive")
         self.metadata = known.merged(self.metadata, answer, wanted)
         self.connections.adopt_bootstrap()
+        self.connections.close_moved()
         if known.lacks_something(answer):
+            self._lacking_rounds += 1
             self.knew_nobody(connection)
+        else:
+            self._lacking_rounds = 0
         self.connections.close_idle()
 
-    def learn_leader(self, topic: str, partition: int, leader: int, epoch: int, nodes: Iterable[Node]) -> None:
+    def learn_leader(
+        self, tp: tuple[str, int], topic_id: bytes, leader: int, epoch: int, nodes: Iterable[Node]
+    ) -> None:
         """A broker that does not lead (any more) has named the leader."""
-        changed = known.with_leader(self.metadata, topic, partition, leader, epoch, nodes)
+        changed = known.with_leader(self.metadata, tp[0], topic_id, tp[1], leader, epoch, nodes)
         if changed is not self.metadata:
             self.metadata = changed
             self._call_on_change()
@@ -330,12 +344,14 @@ class Cluster:
         if self._age_timer is not None:
             self._age_timer.cancel()
         self._cancel_soon()
-        if self._updater is not None:
-            self._updater.cancel()
-            await asyncio.gather(self._updater, return_exceptions=True)
-        await self.connections.close()
-        if self._next_round is not None and not self._next_round.done():
-            _fail(self._next_round, ClientClosed("the client is closed"))
+        try:
+            if self._updater is not None:
+                self._updater.cancel()
+                await asyncio.gather(self._updater, return_exceptions=True)
+        finally:
+            if self._next_round is not None:
+                _fail(self._next_round, ClientClosed("the client is closed"))
+            await self.connections.close()
 
 
 def _nobody_listens(_key: str, _error: KafkaError | None) -> None:

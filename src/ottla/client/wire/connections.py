@@ -126,6 +126,12 @@ class Connections:
                 del self._there[place]
                 self._keep(own, connection, (node.host, node.port))
 
+    def close_moved(self) -> None:
+        """Closes what leads to where a broker was before: another one may have the address by now, and answer."""
+        for place, connection in list(self._there.items()):
+            if self._is_elsewhere(place[0], connection):
+                self._give_up(place, f"broker {place[0]} is not at {connection.peer} any more")
+
     def close_idle(self) -> None:
         """Closes what `connections.max.idle.ms` has seen no use; it is made again when it is needed."""
         idle_ms = self._settings.connections_max_idle_ms
@@ -134,19 +140,27 @@ class Connections:
         oldest = asyncio.get_running_loop().time() - idle_ms / 1000
         for place, connection in list(self._there.items()):
             if not connection.in_flight and connection.last_used < oldest:
-                connection.on_lost = None  # nothing is wrong with its broker
-                connection.abandon(ConnectionLost(f"{connection.peer} was idle"))
-                del self._there[place]
+                self._give_up(place, f"{connection.peer} was idle")
+
+    def _give_up(self, place: _Place, why: str) -> None:
+        """Nothing is wrong with its broker."""
+        connection = self._there.pop(place)
+        connection.on_lost = None
+        connection.abandon(ConnectionLost(why))
 
     async def close(self) -> None:
         self._closed = True
         tasks: list[asyncio.Task[Any]] = list(self._under_way.values())
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for connection in list(self._there.values()):
-            await connection.close()
-        self._there.clear()
+        try:
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for connection in list(self._there.values()):
+                await connection.close()
+        finally:
+            for connection in list(self._there.values()):  # whoever closes has given up
+                connection.abandon(ClientClosed(f"the connection to {connection.peer} was closed"))
+            self._there.clear()
 
     # How a connection is made and lost
 
@@ -209,8 +223,17 @@ class Connections:
         if self._unreached:
             self._unreached = False
             self.on_unreached(None)
+        if self._is_elsewhere(node_id, connection):
+            moved = ConnectionLost(f"broker {node_id} is not at {connection.peer} any more")
+            connection.abandon(moved)
+            raise moved
         self._keep(place, connection, address)
         return connection
+
+    def _is_elsewhere(self, node_id: int, connection: BrokerConnection) -> bool:
+        """Whether the broker has moved since the connection was made, or meanwhile."""
+        node = self._nodes().get(node_id)
+        return node is not None and connection.peer != f"{node.host}:{node.port}"
 
     def _log_unreached(self, fault: NoBrokerReached | None) -> None:
         """A client is patient, and its program may wait for minutes: a user who looks at the log sees what for."""

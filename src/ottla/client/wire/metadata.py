@@ -107,6 +107,12 @@ def lacks_something(answer: MetadataResponse) -> bool:
     )
 
 
+def says_nothing(answer: MetadataResponse) -> bool:
+    """Whether it comes of a broker that knows neither brokers nor topics: it has just started, and nobody has told it
+    yet."""
+    return not answer.brokers and all(topic.error_code for topic in answer.topics)
+
+
 def _topic(name: str, answered: MetadataResponseTopic, known: Topic | None) -> Topic:
     same = known is not None and known.topic_id == answered.topic_id
     before = known.partitions if known is not None and same else ()
@@ -145,10 +151,18 @@ def _leaderless(number: int, known: Partition | None) -> Partition:
     return Partition(number, NO_BROKER, NO_EPOCH, (), (), (), ErrorCode.LEADER_NOT_AVAILABLE)
 
 
-def with_leader(old: Metadata, topic: str, partition: int, leader: int, epoch: int, nodes: Iterable[Node]) -> Metadata:
-    """What an answer to Produce or Fetch says beside its error: the leader now (no round trip for Metadata needed)."""
+def with_leader(
+    old: Metadata, topic: str, topic_id: bytes, partition: int, leader: int, epoch: int, nodes: Iterable[Node]
+) -> Metadata:
+    """What an answer to Produce or Fetch says beside its error: the leader now (no round trip for Metadata needed).
+
+    `topic_id` is that of the topic that was asked for, zeros where it was asked for by its name. Of one that has been
+    made anew since it says nothing, and its epochs would count as newer than the next one's.
+    """
     known = old.topics.get(topic)
     if known is None or partition >= len(known.partitions) or epoch <= known.partitions[partition].leader_epoch:
+        return old
+    if topic_id not in (ZERO_TOPIC_ID, known.topic_id):
         return old
     all_nodes = {**old.nodes, **{node.id: node for node in nodes}}
     if leader not in all_nodes:

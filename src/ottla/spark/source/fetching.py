@@ -155,9 +155,8 @@ class PartitionFetches:
         if answered.error_code:
             if answered.current_leader.leader_id >= 0:
                 nodes = [Node(one.node_id, one.host, one.port, one.rack) for one in answer.node_endpoints]
-                cluster.learn_leader(
-                    *tp, answered.current_leader.leader_id, answered.current_leader.leader_epoch, nodes
-                )
+                current = answered.current_leader
+                cluster.learn_leader(tp, topic_id, current.leader_id, current.leader_epoch, nodes)
             raise error_of(answered.error_code, about=str(tp))
         return answered
 

@@ -199,6 +199,44 @@ async def test_a_record_that_was_taken_before_the_end_fails_the_commit(
     assert await committed(bootstrap, topic) == []
 
 
+@pytest.mark.parametrize("how", ["send", "send_many"])
+async def test_a_record_that_waited_for_its_topic_is_none_of_the_next_transaction(
+    bootstrap: str, topic: str, how: str
+) -> None:
+    """The one in which it was sent was aborted meanwhile, and with it all that belongs to it."""
+    asked, known = asyncio.Event(), asyncio.Event()
+
+    def rule(request: Request) -> Action:
+        if request.key != ApiKey.METADATA or f"{topic}-late" not in [one.name for one in request.decoded().topics]:
+            return Pass()
+        asked.set()
+        return Pass(until=known)
+
+    async with (
+        speaking(bootstrap, 2, rule) as proxy,
+        Producer(bootstrap_servers=proxy.bootstrap, transactional_id=topic, **IMPATIENT) as producer,
+    ):
+        await producer.init_transactions()
+        await producer.begin()
+        late = ProducerRecord(topic=f"{topic}-late", value=b"late")
+        work = producer.send_record(late) if how == "send" else producer.send_many([late])
+        sending = asyncio.create_task(work)
+        await asked.wait()
+        await producer.abort()
+        await producer.begin()
+        known.set()
+        if how == "send":
+            with pytest.raises(WrongTransactionState, match="has ended"):
+                await sending
+        else:
+            (delivery,) = await sending
+            assert isinstance(delivery.exception(), WrongTransactionState)
+        await producer.send(topic, b"next")
+        await producer.commit()
+    assert await committed(bootstrap, topic) == [b"next"]
+    assert await committed(bootstrap, f"{topic}-late") == []
+
+
 @pytest.mark.parametrize("what", [ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.END_TXN])
 async def test_a_refusal_that_nobody_expects_is_the_producers_end(bootstrap: str, topic: str, what: ApiKey) -> None:
     """No delivery stays open, and every later call says why."""
@@ -283,9 +321,10 @@ async def test_offsets_that_nobody_waits_for_are_none_of_the_next_transaction(
     """They are on their way still, and reach the group's coordinator when the next transaction has offsets there."""
     late: list[bytes] = []
     seen = asyncio.Event()
+    reached = False
 
     def rule(request: Request) -> Action:
-        if request.key == ApiKey.TXN_OFFSET_COMMIT and not late:
+        if request.key == ApiKey.TXN_OFFSET_COMMIT and reached and not late:
             late.append(request.frame)
             seen.set()
             return Silence()
@@ -296,6 +335,9 @@ async def test_offsets_that_nobody_waits_for_are_none_of_the_next_transaction(
         speaking(bootstrap, generation, rule) as proxy,
         Producer(bootstrap_servers=proxy.bootstrap, transactional_id=topic, **IMPATIENT) as producer,
     ):
+        async with producer.transaction():  # so that both coordinators are reached before time is short
+            await producer.send_offsets({partition: 1}, topic)
+        reached = True
         await producer.begin()
         if gives_up == "the caller":
             sending = asyncio.ensure_future(producer.send_offsets({partition: 3}, topic))

@@ -12,7 +12,7 @@ from typing import Final
 
 from ottla.client.consuming.group.commits import Commits, Offsets
 from ottla.client.consuming.reading import RecordReading
-from ottla.client.errors import KafkaError, RebalanceInProgress
+from ottla.client.errors import KafkaError, RebalanceInProgress, TooManyCommits
 from ottla.client.settings import ConsumerSettings
 from ottla.logs import logger
 
@@ -62,8 +62,12 @@ class AutoCommit:
         positions = self._reading.positions()
         if not positions or (positions == self._known and now < self._known_at + _REPEAT_SECONDS):
             return
-        self._commits.later(positions, self._done)
-        self._under_way = True
+        try:
+            self._commits.later(positions, self._done)
+        except TooManyCommits:  # of the caller's own, which nobody answers: his poll is for records
+            self._next = now + self._retry
+        else:
+            self._under_way = True
 
     def _done(self, offsets: Offsets, error: KafkaError | None) -> None:
         self._under_way = False

@@ -371,17 +371,18 @@ class GroupMember:
             if commit and self.auto_commit.enabled and self._reading.assigned and self._may_commit_last():
                 self._reading.hold(self._reading.assigned)
                 await self._commit_last(self._reading.assigned)
+            owned = list(self._reading.assigned)
+            if self.subscribed and owned:
+                await self._steps.perform(lambda: self._let_go(owned))
         except asyncio.CancelledError:
             self._go_on()
             raise
         if self.subscribed:
-            owned = list(self._reading.assigned)
-            if owned:
-                await self._steps.perform(lambda: self._let_go(owned))
             self._leave_soon(reason)
             self._heartbeats.stop()
             self._leading.end()
             self._subscribed.end()
+            self._cluster.auto_create = self._settings.allow_auto_create_topics
             self._membership.left()
             self._want_topics()
             self._fatal = None
@@ -390,7 +391,8 @@ class GroupMember:
         self._steps.raise_fault()
 
     def _go_on(self) -> None:
-        """Its end was cancelled before anything was let go of: the next poll reads on, as a member if it was one."""
+        """Its end was cancelled before it left: the next poll reads on, as a member if it was one. What the call-back
+        under way lets go of comes back with the rebalance."""
         for one in self._reading.assigned.values():
             one.held = False
         if self.subscribed:

@@ -11,10 +11,11 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from ottla.client.errors import ClientClosed, KafkaError, error_of
+from ottla.client.errors import ClientClosed, KafkaError, NoBrokerReached, error_of
 from ottla.client.settings import ConsumerSettings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.metadata import says_nothing
 from ottla.model import INTERNAL_TOPICS, ErrorCode
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataResponse
 
@@ -85,6 +86,8 @@ class SubscribedTopics:
         while True:
             try:
                 answer = await self._cluster.ask(None, MetadataRequest(topics=None), MetadataResponse, at_least=1)
+                if says_nothing(answer):
+                    raise NoBrokerReached("the broker that was asked knows nobody yet")
             except ClientClosed:
                 return
             except KafkaError as error:

@@ -8,13 +8,16 @@ from typing import Any
 
 from ottla.client.arguments import checked_text
 from ottla.client.errors import ClientClosed, KafkaError, WrongTransactionState
-from ottla.client.producing.transactions.core import TransactionIdentity
+from ottla.client.producing.transactions.core import TransactionCore, TransactionIdentity
 from ottla.client.producing.transactions.finishing import finish
 from ottla.client.producing.transactions.group_offsets import Committable
 from ottla.client.producing.transactions.transactor import Transactor
 from ottla.client.settings import ProducerSettings, checked_values
 from ottla.client.wire.cluster import Cluster
 from ottla.model import TopicPartition
+
+#: One of a producer's transactions; with another id it begins to count anew.
+TransactionNumber = tuple[TransactionCore, int]
 
 
 class TransactionMethods:
@@ -96,17 +99,24 @@ class TransactionMethods:
     def _take_records(self, takes: bool) -> None:
         self.barred = self._closed or not takes
 
+    @property
+    def _transaction(self) -> TransactionNumber | None:
+        """Which one it is now; None where there are none."""
+        return None if self._transactor is None else (self._transactor.core, self._transactor.core.number)
+
     def not_entered(self, error: KafkaError) -> None:
         """A record that was taken came into no batch: its transaction cannot be committed."""
         if self._transactor is not None:
             self._transactor.fail(error)
 
-    def check_takes(self) -> None:
-        """Raises where no record is taken now."""
+    def check_takes(self, of: TransactionNumber | None = None) -> None:
+        """Raises where no record is taken now, or none any more of the transaction in which it was sent."""
         self._check_open()
         if self.barred:
             assert self._transactor is not None
             raise self._transactor.core.refusal("send")
+        if of is not None and of != self._transaction:
+            raise WrongTransactionState("send: the transaction in which the record was sent has ended")
 
     def _check_open(self) -> None:
         if self._closed:
