@@ -1,6 +1,7 @@
 """Bugs that are planted to show that the search finds them: each with its patch, its profile, its catcher, its seed.
 
     python -m tests.testing.sim.planted.registry NAME FIRST COUNT      which of these seeds find it, and by what
+    python -m tests.testing.sim.planted.registry kept                  what finds each behind its kept seed, and its CPU
 
 The patches stand in `replication.py`, `control.py` and `transactions.py`; nothing of them is in `src/`. The catcher is
 the invariant that must name the bug; where several follow from one another, whichever is looked at first may.
@@ -10,6 +11,7 @@ the invariant that must name the bug; where several follow from one another, whi
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -23,6 +25,10 @@ from ottla.testing.sim.search import schedule
 
 #: A member of an ISR, or a leader, lacks what is committed: which of the four names it depends on who is there.
 LACKING: Final = frozenset({"WeakIsr", "StrongIsr", "LeaderCompleteness", "LeaderCandidateCompleteness"})
+
+
+#: Every change of the broker changes what a seed does: one of so many behind the kept one finds it then.
+SEEDS_BEHIND: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,7 @@ HISTORY: Final = _one("HistoryFault")
 PLANTED: Final = (
     Planted(replication.truncated_to_the_watermark, "short terms", LACKING, 1),
     Planted(replication.never_truncated, "short terms", HISTORY, 4),
-    Planted(replication.vouched_before_the_flush, "power", LACKING | {"LogMatching"}, 21),
+    Planted(replication.vouched_before_the_flush, "power", LACKING | {"LogMatching"}, 25),
     Planted(replication.shrunk_before_the_answer, "links", frozenset({"MaximalIsr", "WeakIsr", "ConsistentRead"}), 2),
     Planted(replication.joiner_counted_late, "processes", _one("MaximalIsr"), 1),
     Planted(replication.counts_itself_alone, "processes", LACKING, 1),
@@ -78,7 +84,7 @@ PLANTED: Final = (
     Planted(replication.batches_across_the_start_refused, "trimmed", HISTORY, 860000002),
     Planted(replication.joins_under_the_minimum_for_ever, "processes", _one("JoinsAtTheEnd"), 3),
     Planted(replication.followers_forget_producers, "short terms", HISTORY, 2),
-    Planted(replication.two_fetchers, "short terms", HISTORY | LACKING | _one("LogMatching"), 9),
+    Planted(replication.two_fetchers, "short terms", HISTORY | LACKING | _one("LogMatching"), 30),
     Planted(replication.commits_before_the_watermark, "links", HISTORY, 1),
     Planted(control.bounce_unseen, "forgetful", LACKING, 2),
     Planted(control.dead_stay_in_the_isr, "deaths", _one("DeadLeaveAtOnce"), 2),
@@ -120,7 +126,7 @@ PLANTED: Final = (
         1,
     ),
     Planted(transactions.decided_ends_forgotten_by_a_load, "transactions", _one("EveryTransactionEnds"), 2),
-    Planted(transactions.time_never_over, "transactions", _one("EveryTransactionEnds"), 17),
+    Planted(transactions.time_never_over, "transactions", _one("EveryTransactionEnds"), 31),
     Planted(
         transactions.markers_become_aborts_when_sent_again,
         "transactions",
@@ -163,7 +169,19 @@ def found_by(planted: Planted, seed: int) -> str | None:
     return None
 
 
+def found_among(planted: Planted, first: int, count: int) -> tuple[int, str] | None:
+    """The first of so many seeds that finds it, and what that finds."""
+    for seed in range(first, first + count):
+        caught = found_by(planted, seed)
+        if caught is not None:
+            return seed, caught
+    return None
+
+
 def main(arguments: list[str]) -> None:
+    if arguments == ["kept"]:
+        _look_at_kept()
+        return
     name, first, count = arguments[0], int(arguments[1]), int(arguments[2])
     for planted in PLANTED:
         if name not in (planted.name, "all"):
@@ -177,6 +195,17 @@ def main(arguments: list[str]) -> None:
                     if name == "all":
                         break
         print(planted.name, planted.profile, found or "NOT FOUND", flush=True)
+
+
+def _look_at_kept() -> None:
+    for planted in PLANTED:
+        with pytest.MonkeyPatch.context() as patch:
+            planted.plant(patch)
+            began = time.process_time()
+            found = found_among(planted, planted.seed, SEEDS_BEHIND)
+            cpu_s = time.process_time() - began
+        is_caught = found is not None and found[1] in planted.caught_by
+        print(f"{planted.name}, kept {planted.seed}: {found if is_caught else 'NOT FOUND'}, {cpu_s:.1f} s", flush=True)
 
 
 if __name__ == "__main__":
