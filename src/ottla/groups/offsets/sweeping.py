@@ -127,7 +127,9 @@ class Sweeps:
                 if looked_at >= OFFSETS_A_LOOK:
                     looked_at = 0
                     yield
-        if not offsets.of_group(group_id) and group.may_vanish() and not offsets.has_open(group_id):
+        # Behind the last piece somebody may have deleted it, or have made another group of that name.
+        is_there = self._state.groups.get(group_id) is group
+        if is_there and not offsets.of_group(group_id) and group.may_vanish() and not offsets.has_open(group_id):
             self._forget(group, now)
         return looked_at
 
