@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.groups.world import DAY_MS, GROUP, TOPIC, Answer, World, commit_error, subscription
 
-from ottla.groups.offsets.sweeping import STEPS_AT_ONCE_MAX
+from ottla.groups.offsets.sweeping import LOOK_AGAIN_MS, STEPS_AT_ONCE_MAX
 from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.model import BrokerId, Epoch, ErrorCode, TopicId
 from ottla.protocol.generated.consumer_group_heartbeat import (
@@ -148,6 +148,27 @@ def test_not_of_a_new_topics_transaction(world: World) -> None:
     world.advance(1_000)
     world.shard.end_transaction(9, committed=True)
     assert (world.committed(0), world.committed(1)) == (-1, 8)
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_what_a_new_topics_transaction_may_leave_is_looked_at_when_it_has_ended(
+    world: World, is_committed: bool
+) -> None:
+    """A tombstone would void its offset. Given up, it left the deleted topic's in its place."""
+    world.commit(1)
+    world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.shard.topics_deleted([TOPIC], world.now)
+    world.journal.refusal = None
+    world.shard.state.offsets.put_pending(9, GROUP, TOPIC, 0, offset_value(8, -1, "", 1, -1, bytes(16)))
+    world.advance(30_000)
+    assert TOPIC in world.shard.unsettled_deletions
+    world.shard.topics_deleted(["other"], world.now)
+    assert TOPIC in world.shard.unsettled_deletions
+    assert "other" not in world.shard.unsettled_deletions
+    world.shard.end_transaction(9, committed=is_committed)
+    world.advance(LOOK_AGAIN_MS)
+    assert world.committed() == (8 if is_committed else -1)
+    assert not world.shard.unsettled_deletions
 
 
 def test_a_topic_that_is_deleted_once_more_before_all_of_the_first_are_gone(world: World) -> None:
