@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 
-import pytest
 from tests.groups.journal import MemoryJournal
 
-from ottla.coordinators import led_partitions
 from ottla.coordinators.caller import Now
 from ottla.coordinators.journal import Journal
-from ottla.coordinators.led_partitions import LedPartitions
+from ottla.coordinators.led_partitions import LOST_WRITES_RETRY_S, LedPartitions
 from ottla.coordinators.timers import DUE_AT_ONCE_MAX, Timers
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.memory.clock import Timeline, VirtualClock
+from ottla.ports.memory.loop import VirtualLoop
 from ottla.steps import Steps
 from ottla.storage.errors import CorruptLog
 
@@ -69,8 +68,8 @@ class NumberShard:
 
 
 class House:
-    def __init__(self) -> None:
-        self.timeline = Timeline()
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
         self.clock = VirtualClock(self.timeline)
         self.made: list[NumberShard] = []
         self.led = LedPartitions("numbers", self._make, self.clock)
@@ -81,13 +80,20 @@ class House:
 
 
 def run(scene: Callable[[House], Awaitable[None]]) -> None:
+    loop = VirtualLoop()
+
     async def main() -> None:
-        house = House()
+        house = House(loop.timeline)
         await scene(house)
         await house.led.close()
         assert all(shard.unloaded_with in {None, NOT_COORDINATOR} for shard in house.made)
 
-    asyncio.run(main())
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_until_complete(main())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
 
 
 async def turns() -> None:
@@ -136,7 +142,7 @@ def test_a_journal_that_lost_a_write_gives_another_shard() -> None:
     run(scene)
 
 
-def test_deleted_topics_are_heard_of_once_more_after_a_lost_write(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleted_topics_are_heard_of_once_more_after_a_lost_write() -> None:
     async def scene(house: House) -> None:
         house.led.elected(3, journal())
         await turns()
@@ -144,8 +150,7 @@ def test_deleted_topics_are_heard_of_once_more_after_a_lost_write(monkeypatch: p
         house.led.journal_failed(3)
         house.led.topics_deleted(["u"])
         house.led.journal_failed(3)
-        while house.led.find(3) is LOADING:  # noqa: ASYNC110 - nobody says when a load has ended
-            await asyncio.sleep(0.01)
+        await asyncio.sleep(2 * LOST_WRITES_RETRY_S)
         assert house.made[-1].deleted == ["t", "u"]
         assert house.made[-1].known_ms == {"t": 5}
         assert len(house.made) > 1
@@ -153,7 +158,6 @@ def test_deleted_topics_are_heard_of_once_more_after_a_lost_write(monkeypatch: p
         await turns()
         assert house.made[-1].deleted == []
 
-    monkeypatch.setattr(led_partitions, "LOST_WRITES_RETRY_S", 0.05)
     run(scene)
 
 
@@ -197,9 +201,8 @@ def test_what_a_load_has_found_before_the_resignation_is_given_up() -> None:
     run(scene)
 
 
-def test_what_loses_its_writes_again_and_again_is_loaded_after_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_loses_its_writes_again_and_again_is_loaded_after_pauses() -> None:
     """Its disk is full, and it writes as soon as it is loaded: without a pause nothing else would be done."""
-    monkeypatch.setattr(led_partitions, "LOST_WRITES_RETRY_S", 0.05)
 
     async def scene(house: House) -> None:
         house.led.elected(3, journal())
@@ -209,9 +212,9 @@ def test_what_loses_its_writes_again_and_again_is_loaded_after_pauses(monkeypatc
             await turns()
             if shards > 2:
                 assert (house.led.find(3), len(house.made)) == (LOADING, shards - 1)
-            while house.led.find(3) is LOADING:  # noqa: ASYNC110 - nobody says when a load has ended
-                await asyncio.sleep(0.01)
-            assert len(house.made) == shards
+                await asyncio.sleep(LOST_WRITES_RETRY_S)
+                await turns()
+            assert (house.led.find(3), len(house.made)) == (house.made[-1], shards)
 
     run(scene)
 

@@ -71,6 +71,19 @@ def test_the_last_one_leaves_an_empty_group(world: World) -> None:
     assert world.group().protocol_type == "consumer"
 
 
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_the_last_one_is_not_out_where_nobody_knows_whether_that_is_stored(world: World, is_lost: bool) -> None:
+    """It was answered that it is, and stood in its group after the partition was loaded again."""
+    _, (first,) = world.stable(1)
+    world.journal.held = True
+    answer = world.leave((first, None))
+    if is_lost:
+        world.journal.lose(ErrorCode.NOT_COORDINATOR)
+    else:
+        world.journal.time_out()
+    assert answer.error is (ErrorCode.NOT_COORDINATOR if is_lost else ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
 def test_a_member_that_leaves_while_it_joins_is_answered(world: World) -> None:
     member_id, joining = world.enter()
     world.leave((member_id, None))

@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.groups.world import DAY_MS, GROUP, TOPIC, Answer, World, commit_error, subscription
 
-from ottla.groups.offsets.sweeping import STEPS_AT_ONCE_MAX
+from ottla.groups.offsets.sweeping import LOOK_AGAIN_MS, STEPS_AT_ONCE_MAX
 from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.model import BrokerId, Epoch, ErrorCode, TopicId
+from ottla.protocol.generated.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from ottla.protocol.generated.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -144,6 +148,27 @@ def test_not_of_a_new_topics_transaction(world: World) -> None:
     world.advance(1_000)
     world.shard.end_transaction(9, committed=True)
     assert (world.committed(0), world.committed(1)) == (-1, 8)
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_what_a_new_topics_transaction_may_leave_is_looked_at_when_it_has_ended(
+    world: World, is_committed: bool
+) -> None:
+    """A tombstone would void its offset. Given up, it left the deleted topic's in its place."""
+    world.commit(1)
+    world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.shard.topics_deleted([TOPIC], world.now)
+    world.journal.refusal = None
+    world.shard.state.offsets.put_pending(9, GROUP, TOPIC, 0, offset_value(8, -1, "", 1, -1, bytes(16)))
+    world.advance(30_000)
+    assert TOPIC in world.shard.unsettled_deletions
+    world.shard.topics_deleted(["other"], world.now)
+    assert TOPIC in world.shard.unsettled_deletions
+    assert "other" not in world.shard.unsettled_deletions
+    world.shard.end_transaction(9, committed=is_committed)
+    world.advance(LOOK_AGAIN_MS)
+    assert world.committed() == (8 if is_committed else -1)
+    assert not world.shard.unsettled_deletions
 
 
 def test_a_topic_that_is_deleted_once_more_before_all_of_the_first_are_gone(world: World) -> None:
@@ -298,6 +323,62 @@ def test_what_cannot_be_written_expires_later(world: World) -> None:
     world.journal.refusal = None
     world.advance(CHECK_MS)
     assert world.committed() == -1
+
+
+def beat(world: World, member_id: str, epoch: int) -> ErrorCode:
+    """Of a member of the newer protocol, which reads nothing: it joins, or leaves."""
+    joins = epoch == 0
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=GROUP,
+        member_id=member_id,
+        member_epoch=epoch,
+        rebalance_timeout_ms=60_000 if joins else -1,
+        subscribed_topic_names=[] if joins else None,
+        topic_partitions=[] if joins else None,
+    )
+    answer: Answer[ConsumerGroupHeartbeatResponse] = Answer()
+    world.shard.consumer_group_heartbeat(world.caller(1), request, answer)
+    return answer.error
+
+
+def about_to_be_forgotten() -> World:
+    """A group of the newer protocol without members, the last of whose offsets have just expired."""
+    world = World(offsets_retention_check_interval_ms=str(RETENTION_MS))
+    assert [beat(world, "first", epoch) for epoch in (0, -1)] == [ErrorCode.NONE] * 2
+    for number in range(STEPS_AT_ONCE_MAX):
+        world.commit(1, partition=number)
+    world.commit(1, group="other")
+    world.advance(RETENTION_MS)
+    assert not world.shard.state.offsets.of_group(GROUP)
+    assert GROUP in world.shard.groups
+    return world
+
+
+def test_a_group_that_goes_before_it_is_forgotten_holds_up_no_other() -> None:
+    """Somebody deletes it between two pieces. Nothing expired any more until the partition was loaded again."""
+    world = about_to_be_forgotten()
+    answer: Answer[ErrorCode] = Answer()
+    at_once(world.shard.delete_group(world.caller(2), GROUP, answer))
+    assert answer.value is ErrorCode.NONE
+    world.advance(1)
+    assert world.shard.groups == {}
+
+
+@pytest.mark.parametrize("newer", [False, True])
+def test_another_group_of_that_name_is_not_forgotten(newer: bool) -> None:
+    world = about_to_be_forgotten()
+    if newer:
+        at_once(world.shard.delete_group(world.caller(2), GROUP, lambda _: None))
+        assert beat(world, "second", 0) is ErrorCode.NONE
+    else:
+        member_id = world.join().value.member_id
+    world.advance(1)
+    if newer:
+        assert beat(world, "second", 2) is ErrorCode.NONE
+        world.restart()
+        assert beat(world, "second", 2) is ErrorCode.NONE
+    else:
+        assert not world.join(member_id).came
 
 
 def test_many_expire_some_at_a_time() -> None:

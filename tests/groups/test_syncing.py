@@ -165,6 +165,21 @@ def test_who_waits_for_its_share_need_not_send_heartbeats(world: World) -> None:
     assert world.group().state_name == "PreparingRebalance"
 
 
+def test_shares_that_take_long_to_be_stored_set_no_session_back(world: World) -> None:
+    """Clients send heartbeats meanwhile. They were taken out when a session had passed since the plan came."""
+    first, second = completing(world)
+    waiting = world.sync(second, 1)
+    world.journal.held = True
+    world.sync(first, 1, {second: b"two"})
+    world.advance(SESSION_MS // 2)
+    assert [world.heartbeat(each, 1) for each in (first, second)] == [ErrorCode.NONE] * 2
+    world.advance(SESSION_MS // 2 - 1)
+    world.journal.commit()
+    assert waiting.value.assignment == b"two"
+    world.advance(SESSION_MS // 2)
+    assert [world.heartbeat(each, 1) for each in (first, second)] == [ErrorCode.NONE] * 2
+
+
 def test_syncing_twice_answers_the_first_attempt(world: World) -> None:
     first, second = completing(world)
     lost = world.sync(second, 1)

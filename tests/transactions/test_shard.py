@@ -391,6 +391,22 @@ def test_an_abandoned_transaction_is_aborted() -> None:
     assert world.end(producer).error is FENCED
 
 
+def test_a_transaction_that_begins_while_a_producer_id_is_on_its_way_is_not_aborted_for_the_one_before() -> None:
+    """Its own time is not over. The id is for the last epoch, in which a client of the classic protocol goes on."""
+    world = World()
+    last = PRODUCER_EPOCH_MAX - 1
+    producer_id, _ = ongoing(world)
+    world.shard.state.ids[ID].committed = world.transaction()._replace(producer_epoch=last)
+    world.holds_ids = True
+    world.advance(TIMEOUT_MS)
+    (given,) = world.wanting
+    assert world.end((producer_id, last)).error is NONE
+    world.sent.written()
+    assert world.add((producer_id, last), B) is NONE
+    given(next(world.fresh))
+    assert (world.status, world.transaction().partitions) == (S.ONGOING, {B})
+
+
 def test_a_transaction_that_goes_on_is_aborted_by_its_begin_and_the_next_one_by_its_own() -> None:
     world = World()
     producer = ongoing(world)

@@ -207,14 +207,24 @@ class TransactionShard:
         else:
             reply(ProducerAnswer(then))
 
-    def _fence(self, known: TransactionalId, now: Now, done: Done, fresh_id: int | None = None) -> None:
+    def _fence(self, known: TransactionalId, now: Now, done: Done) -> None:
         """Ends the open transaction of a producer that is replaced, or that has taken too long."""
-        if known.committed is None or known.written is not None or known.committed.status is not _ONGOING:
-            done(ErrorCode.CONCURRENT_TRANSACTIONS)  # something else came while a producer id was on its way
+        ends = known.committed
+        if ends is None or ends.status is not _ONGOING:
+            done(ErrorCode.CONCURRENT_TRANSACTIONS)
+        else:
+            self._end_fenced(known, ends, now, done)
+
+    def _end_fenced(
+        self, known: TransactionalId, ends: Transaction, now: Now, done: Done, fresh_id: int | None = None
+    ) -> None:
+        if known.written is not None or known.committed is not ends:
+            # Something else came while a producer id was on its way: the next transaction may be open by now.
+            done(ErrorCode.CONCURRENT_TRANSACTIONS)
             return
-        then = fenced(known.committed, now.wall_ms, fresh_id, self._shared.version())
+        then = fenced(ends, now.wall_ms, fresh_id, self._shared.version())
         if isinstance(then, Wanted):
-            self._with_fresh_id(partial(self._fence, known, now, done), lambda answer: done(answer.error))
+            self._with_fresh_id(partial(self._end_fenced, known, ends, now, done), lambda answer: done(answer.error))
         else:
             self.state.write(known, then, now, done)
 

@@ -67,8 +67,8 @@ class Leaving:
             return
 
         # The last one is out when that is stored: an administrator who deletes the group next must find it empty.
-        def settled(_: ErrorCode) -> None:
-            reply(response)
+        def settled(error: ErrorCode) -> None:
+            reply(LeaveGroupResponse(error_code=error) if error else response)
 
         self._state.journal.when_settled(settled)
 

@@ -31,6 +31,8 @@ from ottla.steps import at_once as done_whole
 log_event = logs.logger("groups")
 
 T = TypeVar("T")
+#: Of a member that is answered.
+BeginSession = Callable[[ClassicGroup, ClassicMember], None]
 
 #: A new member may wait so long for its first generation before it is given up, as Kafka has it.
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
@@ -72,6 +74,12 @@ class Rebalances:
 
     def restart_session(self, group: ClassicGroup, member: ClassicMember, now: Now) -> None:
         self.start_session(group, member.id, member.session_timeout_ms, now)
+
+    def prolong_session(self, group: ClassicGroup, member: ClassicMember, now: Now) -> None:
+        """As `restart_session`, by a time since which the member may have been heard of: that counts then."""
+        when_ms = self._state.timers.when_ms(session_key(group.id, member.id))
+        if when_ms is None or when_ms < now.monotonic_ms + member.session_timeout_ms:
+            self.restart_session(group, member, now)
 
     def start_session(self, group: ClassicGroup, member_id: str, timeout_ms: int, now: Now) -> None:
         when_ms = now.monotonic_ms + max(0, timeout_ms)
@@ -246,16 +254,24 @@ class Rebalances:
     ) -> Steps[None]:
         """The answers about the generation of this moment, whatever becomes of it while they are given."""
         announcement = Announcement(group, names_members=group.leader_id in replies)
-        return self._answered(group, replies, announcement.to, now)
+        return self._answered(group, replies, announcement.to, partial(self.restart_session, now=now))
 
     def _answered(
-        self, group: ClassicGroup, replies: Mapping[str, Reply[T]], response_to: Callable[[str], Steps[T]], now: Now
+        self,
+        group: ClassicGroup,
+        replies: Mapping[str, Reply[T]],
+        response_to: Callable[[str], Steps[T]],
+        begin_session: BeginSession,
     ) -> Steps[None]:
         group.being_answered = (*group.being_answered, replies)
-        return self._answered_each(group, replies, response_to, now)
+        return self._answered_each(group, replies, response_to, begin_session)
 
     def _answered_each(
-        self, group: ClassicGroup, replies: Mapping[str, Reply[T]], response_to: Callable[[str], Steps[T]], now: Now
+        self,
+        group: ClassicGroup,
+        replies: Mapping[str, Reply[T]],
+        response_to: Callable[[str], Steps[T]],
+        begin_session: BeginSession,
     ) -> Steps[None]:
         """A member's session begins anew when it is answered, and cannot end before that."""
         try:
@@ -264,7 +280,7 @@ class Rebalances:
                     response = yield from response_to(member_id)
                     member = group.members.get(member_id)
                     if member is not None and self.classic(group.id) is group and not self._state.is_over:
-                        self.restart_session(group, member, now)
+                        begin_session(group, member)
                     give(reply, response)
                 yield
         finally:
@@ -333,8 +349,10 @@ class Rebalances:
         self._answer_syncs(group, share_of, now)
 
     def _answer_syncs(self, group: ClassicGroup, response_to: Callable[[str], SyncGroupResponse], now: Now) -> None:
+        """`now` is when the leader came: its plan may have taken seconds to be stored."""
         replies = group.take_sync_replies()
-        self._state.do(self._answered(group, replies, lambda member_id: made_at_once(response_to(member_id)), now))
+        prolong = partial(self.prolong_session, now=now)
+        self._state.do(self._answered(group, replies, lambda member_id: made_at_once(response_to(member_id)), prolong))
 
 
 class Announcement:

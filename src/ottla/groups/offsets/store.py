@@ -32,11 +32,12 @@ _Place = tuple[str, str, int]
 class _Doubt:
     """About one partition of a group, from the first offset that a transaction holds of it to the last one's end."""
 
-    __slots__ = ("last", "outdated", "transactions")
+    __slots__ = ("last", "last_number", "outdated", "transactions")
 
     def __init__(self) -> None:
-        #: What a transaction wrote last.
+        #: What a transaction wrote last, and under which number.
         self.last = b""
+        self.last_number = 0
         #: How many hold an offset of it. 0 also behind a tombstone: what they hold is void then.
         self.transactions = 0
         #: What a transaction wrote under this number or a lower one is outdated: a newer offset has taken effect.
@@ -48,6 +49,20 @@ class _PendingOffset(NamedTuple):
     number: int
     value: bytes
     doubt: _Doubt
+
+
+class _Removal:
+    """Of a deleted topic's offsets, as long as some are left. What was written since it began is of another topic of
+    that name.
+    """
+
+    __slots__ = ("last_number", "written")
+
+    def __init__(self, last_number: int) -> None:
+        #: What transactions wrote under this number or a lower one is the deleted topic's.
+        self.last_number = last_number
+        #: The groups' partitions that keep an offset which was written since.
+        self.written: set[tuple[str, int]] = set()
 
 
 class OffsetsView:
@@ -79,7 +94,7 @@ _NONE_PENDING: Final[Mapping[_Place, _PendingOffset]] = {}
 
 
 class OffsetStore:
-    __slots__ = ("_groups", "_newer", "_number", "_open", "_pending", "_views", "count")
+    __slots__ = ("_groups", "_number", "_open", "_pending", "_removals", "_views", "count")
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, dict[int, bytes]]] = {}
@@ -90,9 +105,8 @@ class OffsetStore:
         self._number = 0
         #: By group: its partitions in doubt.
         self._open: dict[str, dict[tuple[str, int], _Doubt]] = {}
-        #: By topics that were deleted, while their offsets are being removed: the groups' partitions that were written
-        #: since, which are of another topic of that name.
-        self._newer: dict[str, set[tuple[str, int]]] = {}
+        #: By topic.
+        self._removals: dict[str, _Removal] = {}
         #: By group, the last of its chain, as long as a look-up holds one.
         self._views: WeakValueDictionary[str, OffsetsView] = WeakValueDictionary()
 
@@ -120,8 +134,8 @@ class OffsetStore:
 
     def put(self, group_id: str, topic: str, partition: int, value: bytes) -> None:
         self._put(group_id, topic, partition, value)
-        if self._newer and topic in self._newer:
-            self._newer[topic].add((group_id, partition))
+        if self._removals and (removal := self._removals.get(topic)) is not None:
+            removal.written.add((group_id, partition))
         if self._open and (places := self._open.get(group_id)) is not None:
             doubt = places.get((topic, partition))
             if doubt is not None:
@@ -156,30 +170,24 @@ class OffsetStore:
     # Deleted topics.
 
     def begin_removing(self, topic: str) -> None:
-        """Its offsets are removed some at a time; from here on `is_newer` tells those that are written meanwhile."""
-        self._newer[topic] = set()
+        """Its offsets are removed some at a time; from here on others tell those that are written meanwhile."""
+        self._removals[topic] = _Removal(self._number)
 
     def end_removing(self, topic: str) -> None:
-        self._newer.pop(topic, None)
+        self._removals.pop(topic, None)
 
     def is_newer(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether its offset was written since `begin_removing`."""
-        return (group_id, partition) in self._newer.get(topic, ())
+        """Whether the offset that is kept was written since `begin_removing`."""
+        return (group_id, partition) in self._removals[topic].written
 
-    def written(self, group_id: str, topic: str, partition: int) -> Iterator[bytes]:
-        """What is kept of it, and what a transaction that is open has written last."""
-        value = self.get(group_id, topic, partition)
-        if value is not None:
-            yield value
+    def last_open(self, group_id: str, topic: str, partition: int) -> tuple[bytes, bool] | None:
+        """What a transaction that is open has written last, and whether that was since `begin_removing`."""
         doubt = self._open.get(group_id, {}).get((topic, partition))
-        if doubt is not None and doubt.last:
-            yield doubt.last
+        return None if doubt is None else (doubt.last, doubt.last_number > self._removals[topic].last_number)
 
     # Transactions.
 
     def put_pending(self, producer_id: int, group_id: str, topic: str, partition: int, value: bytes) -> None:
-        if topic in self._newer:
-            self._newer[topic].add((group_id, partition))
         pending = self._pending.setdefault(producer_id, {})
         place = (group_id, topic, partition)
         known = pending.get(place)
@@ -189,7 +197,7 @@ class OffsetStore:
             doubt = self._open.setdefault(group_id, {}).setdefault((topic, partition), _Doubt())
             doubt.transactions += 1
         self._number += 1
-        doubt.last = value
+        doubt.last, doubt.last_number = value, self._number
         pending[place] = _PendingOffset(self._number, value, doubt)
 
     def count_of(self, producer_id: int) -> int:
@@ -210,16 +218,23 @@ class OffsetStore:
                     replaced.setdefault(group_id, {})[place[1:]] = self.get(*place)
                 self._put(*place, value)
                 doubt.outdated = number
+                self._note_written(*place, number)
         for group_id, of_group in replaced.items():
             view = self._views.get(group_id)
             if view is not None:
                 view.replaced, view.later = of_group, OffsetsView()
                 self._views[group_id] = view.later
 
+    def _note_written(self, group_id: str, topic: str, partition: int, number: int) -> None:
+        """A transaction's offset has taken effect."""
+        removal = self._removals.get(topic)
+        if removal is not None and number > removal.last_number:
+            removal.written.add((group_id, partition))
+
     def let_go(self) -> Steps[None]:
         """Forgets all of it, step by step: its partition is coordinated elsewhere."""
         self._open.clear()
-        self._newer.clear()
+        self._removals.clear()
         self.count = 0
         while self._pending:
             self._pending.popitem()

@@ -29,6 +29,8 @@ STEPS_AT_ONCE_MAX: Final = 500
 PAUSE_MS: Final = 1
 #: After the journal took nothing.
 RETRY_MS: Final = 1_000
+#: Before offsets of deleted topics are looked for once more, where transactions hold the next topics' in their places.
+LOOK_AGAIN_MS: Final = 5_000
 MINUTE_MS: Final = 60_000
 
 _EXPIRY: Final = "expiry"
@@ -51,6 +53,7 @@ class Sweeps:
         "_rest",
         "_state",
         "_topics",
+        "_undecided",
         "_under_way",
         "_unsettled",
     )
@@ -65,6 +68,8 @@ class Sweeps:
         #: Groups that may hold offsets of the topics in `_deleted`.
         self._groups: deque[str] = deque()
         self._deleted: frozenset[str] = frozenset()
+        #: Those of them that are looked at again: a transaction that is open decides what becomes of some offset.
+        self._undecided: set[str] = set()
         self._deletions = 0
         #: Topics whose offsets are not removed for good, by the deletion that said so last: of some they are being
         #: removed, and of others it is not known yet whether that will last.
@@ -127,7 +132,9 @@ class Sweeps:
                 if looked_at >= OFFSETS_A_LOOK:
                     looked_at = 0
                     yield
-        if not offsets.of_group(group_id) and group.may_vanish() and not offsets.has_open(group_id):
+        # Behind the last piece somebody may have deleted it, or have made another group of that name.
+        is_there = self._state.groups.get(group_id) is group
+        if is_there and not offsets.of_group(group_id) and group.may_vanish() and not offsets.has_open(group_id):
             self._forget(group, now)
         return looked_at
 
@@ -187,14 +194,18 @@ class Sweeps:
         else:
             self._state.counts.deletions += len(places)
         if not self._groups:
+            if self._undecided and not self._topics:
+                pause_ms = LOOK_AGAIN_MS
             self._dropped(now)
         if self._groups or self._topics:
             self._state.timers.set(_TOPICS, now.monotonic_ms + pause_ms, self._drop_some)
 
     def _dropped(self, now: Now) -> None:
-        """Of all groups; but for topics that were deleted once more meanwhile."""
+        """Of all groups; but for topics that were deleted once more meanwhile, or are to be looked at again."""
+        self._topics += sorted(self._undecided)
         done = {name: self._unsettled[name] for name in self._deleted.difference(self._topics)}
         self._deleted = frozenset()
+        self._undecided.clear()
         for name in done:
             self._state.offsets.end_removing(name)
         if done:
@@ -221,30 +232,33 @@ class Sweeps:
             known = self._state.metadata.topic(name)
             present_id = ZERO_TOPIC_ID if known is None else known.id
             for number, value in kept[name].items():
-                if self._is_newer(group_id, name, number):
+                place = GroupPartition(group_id, name, number)
+                if self._is_newer(name, value, is_known=offsets.is_newer(*place)):
                     continue
                 if present_id != ZERO_TOPIC_ID and read_offset_value(value).topic_id == present_id:
                     continue
-                yield GroupPartition(group_id, name, number)
+                if not self._is_open_anew(place):
+                    yield place
         for name, number in offsets.open_partitions(group_id):
-            if (
-                name in self._deleted
-                and number not in kept.get(name, ())
-                and not self._is_newer(group_id, name, number)
-            ):
-                yield GroupPartition(group_id, name, number)
+            if name in self._deleted and number not in kept.get(name, ()):
+                place = GroupPartition(group_id, name, number)
+                if not self._is_open_anew(place):
+                    yield place
 
-    def _is_newer(self, group_id: str, name: str, number: int) -> bool:
-        """Whether it was written since the topic was deleted."""
-        offsets = self._state.offsets
+    def _is_open_anew(self, place: GroupPartition) -> bool:
+        """Whether a transaction holds an offset of the new topic. A tombstone would void that; and if it is given up,
+        what is kept is the deleted topic's still: that is looked at once more.
+        """
+        last = self._state.offsets.last_open(*place)
+        if last is None or not self._is_newer(place.topic, last[0], is_known=last[1]):
+            return False
+        self._undecided.add(place.topic)
+        return True
+
+    def _is_newer(self, name: str, value: bytes, *, is_known: bool) -> bool:
+        """Whether it was written since the topic was deleted, by the store or else by the time of the commit."""
         deletion = self._unsettled[name]
-        return offsets.is_newer(group_id, name, number) or (
-            deletion.is_earlier
-            and any(
-                read_offset_value(value).commit_ms > deletion.wall_ms
-                for value in offsets.written(group_id, name, number)
-            )
-        )
+        return is_known or (deletion.is_earlier and read_offset_value(value).commit_ms > deletion.wall_ms)
 
 
 def _not_told(_: ErrorCode) -> None:
