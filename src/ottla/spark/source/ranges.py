@@ -158,7 +158,7 @@ class RangeReader:
             except RecordError as error:
                 if fetched.file is not None and self._files is not None:
                     self._files.leave(f"{fetched.file} is damaged at offset {reached} or soon behind it: {error}")
-                    return reached
+                    return max(reached, fetched.first)  # it may lie before what is wanted
                 raise ReadFailed(
                     f"{self._tp}: the batch at offset {reached} or soon behind it is damaged: {error}; name offsets "
                     "behind it in startingOffsets to read on"
