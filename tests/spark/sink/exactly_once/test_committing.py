@@ -161,6 +161,20 @@ def test_an_id_that_was_used_again_is_looked_for_in_the_log(query: Query) -> Non
     assert query.seen() == lines(0)
 
 
+def test_an_id_that_was_used_again_and_a_topic_that_was_made_again(query: Query, ottla_broker: InProcessBroker) -> None:
+    """Nothing stands where a record of the task was, and nothing will."""
+    reports = query.whole(0)
+    with pytest.raises(Crash):
+        query.commit(0, reports, lambda effect, event: isinstance(effect, Write))
+    with sync.Admin(query.settings) as admin:
+        admin.fence_producers([one.transaction.transactional_id for one in reports])  # type: ignore[union-attr]  # as above
+    ottla_broker.delete_topic(query.topic)
+    ottla_broker.create_topic(query.topic, 2)
+    query.settings["default.api.timeout.ms"] = "5000"
+    with pytest.raises(BatchNotCommitted, match="whether task 0, task 1, task 2 are committed, nobody can say"):
+        query.commit(0, query.whole(0))
+
+
 def test_a_task_that_was_fenced_before_prepared(query: Query) -> None:
     reports = query.whole(0)
     with sync.Admin(query.settings) as admin:
