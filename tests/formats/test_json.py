@@ -342,8 +342,8 @@ def test_the_way_back() -> None:
     value = {"l": numbers, "f": -math.inf, "t": 'a"', 3: {"d": Decimal(7), "n": None}}
     assert writing.encode_one(value) == b'{"l":[-0E-10,null,"NaN"],"f":"-Infinity","t":"a\\"","3":{"d":7}}'
     assert writing.encode(pa.array([1.0, math.nan, 1e300])).to_pylist() == [b"1.0", b'"NaN"', b"1e+300"]
-    floats = pa.array([1.1, 0.1, 16777216.0, 3.4028235e38, None, math.inf], pa.float32())
-    texts = [b"1.1", b"0.1", b"16777216.0", b"3.4028235e+38", None, b'"Infinity"']
+    floats = pa.array([1.1, 0.1, 16777216.0, 1000.00006103515625, 3.4028235e38, None, math.inf], pa.float32())
+    texts = [b"1.1", b"0.1", b"16777216.0", b"1000.00006", b"3.4028235e+38", None, b'"Infinity"']
     assert writing.encode(floats).to_pylist() == texts
     with pytest.raises(BadValue, match="row 1: no JSON"):
         writing.encode(pa.array([None, 5], pa.duration("s")))

@@ -246,10 +246,11 @@ class JsonEncoder(Encoder):
 
     def encode(self, values: Any) -> Any:
         from ottla.arrow.library import pa
+        from ottla.formats.rows import rows_of
 
         encoded: list[bytes | None] = []
         mapped = _mapped(values.type)
-        for row, value in enumerate(_rows(values)):
+        for row, value in enumerate(rows_of(values, "no JSON")):
             try:
                 encoded.append(None if value is None else self.encode_one(value if mapped is None else mapped(value)))
             except BadValue as error:
@@ -294,20 +295,6 @@ def _text_of(value: Any) -> str:
     return str(value) if isinstance(value, Decimal) else _dumped(value)
 
 
-def _rows(values: Any) -> list[Any]:
-    """Raises BadValue where there is a time beyond those that Python has."""
-    try:
-        rows: list[Any] = values.to_pylist()
-    except (ValueError, OverflowError):
-        rows = []
-        for row, cell in enumerate(values):
-            try:
-                rows.append(cell.as_py())
-            except (ValueError, OverflowError) as error:
-                raise BadValue(f"no JSON: {error}", row) from None
-    return rows
-
-
 class _Object(dict[str, Any]):
     """Of a map: its nulls are written."""
 
@@ -342,8 +329,8 @@ def _shortest(value: float | None) -> float | None:
     """The double with the fewest digits that is this float: 1.1, and not 1.100000023841858."""
     if value is None or not math.isfinite(value):
         return value
-    shorter = (float(f"{value:.{digits}g}") for digits in range(6, 9))
-    return next((one for one in shorter if array("f", [one])[0] == value), value)
+    shorter = (float(f"{value:.{digits}g}") for digits in range(6, 10))  # nine say any
+    return next(one for one in shorter if array("f", [one])[0] == value)
 
 
 def _as_it_is(value: Any) -> Any:

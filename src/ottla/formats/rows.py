@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.arrow.library import pa
-from ottla.formats.errors import BadRecord, BadSpec, FormatError
+from ottla.formats.errors import BadRecord, BadSpec, BadValue, FormatError
 
 #: Fields of a column, with all that is in them. Types that use each other twice would make any number of them.
 FIELDS_MAX: Final = 10_000
@@ -20,6 +20,10 @@ _REFUSALS: Final = (
 )
 
 
+#: Of a time beyond those that Python has.
+_NO_OBJECT: Final = (ValueError, OverflowError, ImportError)
+
+
 class FieldCount:
     """Of the type that is being made of a schema."""
 
@@ -30,6 +34,20 @@ class FieldCount:
         self._count += count
         if self._count > FIELDS_MAX:
             raise BadSpec(f"the schema makes a column of more than {FIELDS_MAX} fields")
+
+
+def rows_of(values: Any, fault: str) -> list[Any]:
+    """A column's rows as Python has them; raises BadValue, which begins with `fault`, for one that it cannot hold."""
+    rows: list[Any] = []
+    try:
+        rows = values.to_pylist()
+    except _NO_OBJECT:
+        for row, cell in enumerate(values):
+            try:
+                rows.append(cell.as_py())
+            except _NO_OBJECT as error:
+                raise BadValue(f"{fault}: {error}", row) from None
+    return rows
 
 
 def decoded(values: Any, read: Callable[[bytes], Any], arrow_type: Any) -> tuple[Any, Any]:

@@ -14,6 +14,7 @@ from tests.client.reading import read_all
 
 from ottla.arrow.schema import HEADERS_TYPE
 from ottla.client import sync
+from ottla.client.admin.admin import Admin
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import BadArgument, InvalidTopic, RecordTooLarge, UnknownTopicOrPartition
 from ottla.client.producing.producer import Producer
@@ -153,6 +154,17 @@ async def test_rows_that_cannot_be_sent(bootstrap: str, topic: str) -> None:
         async with Producer(bootstrap_servers=bootstrap, **settings) as producer:
             with pytest.raises(BadArgument, match=r"serializers|partitioner"):
                 await producer.send_arrow(table(), topic)
+
+
+async def test_partitions_that_have_come_since_are_looked_for(bootstrap: str, topic: str) -> None:
+    """As `send` does: what a producer knows of a topic may be minutes old."""
+    async with Producer(bootstrap_servers=bootstrap) as producer, Admin(bootstrap_servers=bootstrap) as admin:
+        await producer.send_arrow(table(1), topic)
+        await admin.create_partitions({topic: 3})
+        (written,) = await producer.send_arrow(table(2, partition=[2, 2]), topic)
+        assert (written.partition, written.offset, written.rows) == (2, 0, 2)
+        with pytest.raises(BadArgument, match="row 1: there is no partition 3: the topic has 3"):
+            await producer.send_arrow(table(2, partition=[0, 3]), topic)
 
 
 async def test_no_rows(bootstrap: str, topic: str) -> None:

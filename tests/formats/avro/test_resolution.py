@@ -241,6 +241,16 @@ def name_in(schema: Any) -> Any:
     return schema["name"] if isinstance(schema, dict) else schema
 
 
+def test_a_record_that_cannot_be_read_is_named_also_within_one_that_can() -> None:
+    def schema(kind: str) -> Any:
+        within = record(field("a", ["null", "A"], default=None), name="B")
+        return [record(field("b", ["null", within]), field("x", kind), name="A"), "B"]
+
+    assert read(schema("int"), schema("boolean"), ("B", {"a": None})) == {"a": None}
+    with pytest.raises(BadRecord, match="field x of A: int cannot be read as boolean"):
+        read(schema("int"), schema("boolean"), ("B", {"a": ("A", {"b": None, "x": 1})}))
+
+
 def test_types_that_hold_each_other_twice() -> None:
     with pytest.raises(BadSpec, match="more than 1000 parts that take no byte"):
         parse_schema(json.dumps(doubling("null", 20)))

@@ -74,6 +74,14 @@ def test_times_beyond_64_bits_are_a_rows_own_error(tmp_path: Path) -> None:
     assert "no time in microseconds" in errors[0].as_py()
 
 
+def test_a_time_beyond_pythons_is_named_with_its_row(tmp_path: Path) -> None:
+    importing = 'syntax = "proto3"; import "google/protobuf/timestamp.proto";'
+    spec = written(tmp_path, f"{importing} message M {{ google.protobuf.Timestamp at = 1; }}")
+    times = pa.array([{"at": 0}, None, {"at": 2**62}], pa.struct([("at", pa.timestamp("us", "UTC"))]))
+    with pytest.raises(BadValue, match="row 2: Python cannot hold it"):
+        encoder(spec).encode(times)
+
+
 def test_with_a_header(registry: RegistryServer, tmp_path: Path) -> None:
     settings: dict[str, Any] = {"schema.registry.url": registry.url, "topic": "orders"}
     registry.add("another", '"long"')

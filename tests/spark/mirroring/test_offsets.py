@@ -132,6 +132,27 @@ def test_what_the_target_does_not_take_is_said_in_each_run_until_it_does(cluster
     assert end["two.words"] == third["two.words"]
 
 
+def test_a_topic_that_is_deleted_between_two_looks_at_topics_ends_no_query(clusters: Clusters) -> None:
+    async def prepared() -> None:
+        for name in ("kept", "gone"):
+            await create(clusters.source, name, 2)
+            await produce(clusters.source, name, [b"x"] * 3)
+
+    async def deleted() -> None:
+        async with Admin(bootstrap_servers=clusters.source) as admin:
+            await admin.delete_topics(["gone"])
+
+    asyncio.run(prepared())
+    planning = reader(clusters, "kept, gone")
+    try:
+        first = planning.latestOffset({}, ReadAllAvailable())
+        assert first == {"gone": {"0": 3, "1": 0}, "kept": {"0": 3, "1": 0}}
+        asyncio.run(deleted())
+        assert planning.latestOffset(first, ReadAllAvailable()) == {"kept": {"0": 3, "1": 0}}
+    finally:
+        planning.stop()
+
+
 def test_offsets_are_the_same_text_in_whatever_order_brokers_answer(clusters: Clusters) -> None:
     ends = {TopicPartition("b", 0): 1, TopicPartition("a", 1): 2, TopicPartition("a", 0): 3}
 

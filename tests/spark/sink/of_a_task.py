@@ -8,11 +8,14 @@ from itertools import count
 
 from pyspark import TaskContext
 
+RUN_ID = "825b1938-7d25-4a8b-98f2-b135ef92a463"
 _task_attempt_ids = count()
 
 
 @contextmanager
-def of_a_task(batch: int, *, task: int = 0, attempt: int = 0, query_id: str = "q") -> Iterator[None]:
+def of_a_task(
+    batch: int, *, task: int = 0, attempt: int = 0, query_id: str = "q", run_id: str = RUN_ID
+) -> Iterator[None]:
     """`attempt` begins at 0 for each attempt at the stage; the number that no other task has comes from here."""
     before = TaskContext.get()
     given = TaskContext(
@@ -20,7 +23,11 @@ def of_a_task(batch: int, *, task: int = 0, attempt: int = 0, query_id: str = "q
         partitionId=task,
         attemptNumber=attempt,
         taskAttemptId=next(_task_attempt_ids),
-        localProperties={"streaming.sql.batchId": str(batch), "sql.streaming.queryId": query_id},
+        localProperties={
+            "streaming.sql.batchId": str(batch),
+            "sql.streaming.queryId": query_id,
+            "spark.jobGroup.id": run_id,
+        },
     )
     TaskContext._setTaskContext(given)
     try:

@@ -17,7 +17,7 @@ import ottla.spark
 from ottla.client.sync import Producer
 from ottla.formats import encoder
 from ottla.formats.registry.http import TRIES
-from ottla.spark import OptionError
+from ottla.spark import OptionError, OttlaDataSource
 from ottla.spark.source.columns import as_spark_wants
 from ottla.spark.source.errors import ReadFailed
 from ottla.spark.source.planning import batch_splits
@@ -222,6 +222,28 @@ def test_a_registry_that_goes_away_fails_the_task_and_makes_no_value_null(
         with pytest.raises(ReadFailed, match=rf"{topic}-0: the value cannot be decoded for now: .*{registry.url}.*url"):
             rows(settings)
         assert rows(settings) == [{"value": {"id": 7}}]
+
+
+def test_a_frame_that_is_older_than_its_registrys_latest_schema_is_to_be_loaded_again(tmp_path: Path) -> None:
+    """A session makes the reader anew for each query of a frame."""
+    options = {
+        "kafka.bootstrap.servers": "localhost:1",
+        "subscribe": "orders",
+        "value_as": "avro:orders-value",
+        "schema.registry.url": str(tmp_path),
+    }
+    (tmp_path / "orders-value").mkdir()
+    fields = [{"name": "id", "type": "long"}]
+    for version in (1, 2):
+        order = {"type": "record", "name": "Order", "fields": fields[:version]}
+        (tmp_path / "orders-value" / f"{version}.{version}.avsc").write_text(json.dumps(order))
+        if version == 1:
+            schema = OttlaDataSource(options).schema()
+            OttlaDataSource(options).reader(schema)
+            fields.append({"name": "note", "type": "string", "default": ""})
+    for made in (OttlaDataSource(options).reader, OttlaDataSource(options).streamReader):
+        with pytest.raises(OptionError, match=r"id:bigint,note:string>, not .*: load the frame again"):
+            made(schema)
 
 
 def test_a_topic_of_texts(broker: InProcessBroker, topic: str, fill: Fill) -> None:

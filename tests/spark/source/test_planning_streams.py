@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -189,6 +190,57 @@ def test_a_topic_that_vanishes(broker: InProcessBroker, topic: str, fill: Fill, 
     assert any(f"{topic}-2 is no longer there" in line for line in log_lines)
     with pytest.raises(TopicMissing, match=f"topic {topic} does not exist"):
         reader_for(broker, topic).initialOffset()
+
+
+@pytest.mark.parametrize("limit", [EVERYTHING, ReadMaxBytes(1)])
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_topic_that_vanishes_between_two_questions(
+    broker: InProcessBroker, topic: str, fill: Fill, monkeypatch: pytest.MonkeyPatch, *, strict: bool, limit: Any
+) -> None:
+    """It was found, and its offsets are asked for: at each of these moments it may be deleted."""
+    gone, new = f"{topic}-gone", f"{topic}-new"
+    for name in (gone, new):
+        broker.create_topic(name, 2)
+    for name in (topic, gone):
+        fill(broker.bootstrap, name, 30, partitions=2)
+    reader = reader_for(broker, topic, subscribePattern=f"^{topic}", failOnDataLoss=str(strict).lower())
+    known = {topic: {"0": 15, "1": 15}, gone: {"0": 15, "1": 15}}
+    found_them = find_partitions
+
+    async def found_before(cluster: Cluster, subscription: Subscription) -> FoundPartitions:
+        found = await found_them(cluster, subscription)
+        for name in (gone, new):
+            await asyncio.to_thread(broker.delete_topic, name)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stream, "find_partitions", found_before)
+        if strict:
+            with pytest.raises(DataLost, match=f"{gone}-0 is no longer there, .*: it was read up to offset 15"):
+                reader.latestOffset(known, limit)
+        else:
+            assert plain(reader.latestOffset(known, limit)) == {topic: {"0": 15, "1": 15, "2": 0}}
+
+
+def test_a_topic_that_vanishes_as_available_now_begins(
+    broker: InProcessBroker, topic: str, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = f"{topic}-gone"
+    broker.create_topic(gone, 2)
+    fill(broker.bootstrap, topic, 30)
+    found_them = find_partitions
+
+    async def found_before(cluster: Cluster, subscription: Subscription) -> FoundPartitions:
+        found = await found_them(cluster, subscription)
+        await asyncio.to_thread(broker.delete_topic, gone)
+        return found
+
+    reader = reader_for(broker, topic, subscribePattern=f"^{topic}")
+    with monkeypatch.context() as patch:
+        patch.setattr(stream, "find_partitions", found_before)
+        reader.prepareForTriggerAvailableNow()
+    start = reader.initialOffset()
+    assert values(reader, start, reader.latestOffset(start, EVERYTHING)) == list(range(30))
 
 
 @pytest.mark.parametrize("strict", [True, False])

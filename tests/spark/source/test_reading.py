@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -14,11 +15,13 @@ from pyspark.sql.datasource import InputPartition
 from tests.searches import seeds
 from tests.spark.source.conftest import Fill
 
-from ottla.client.errors import UnknownTopicId
+from ottla.client.errors import UnknownTopicId, UnknownTopicOrPartition
 from ottla.client.sync import Admin, Producer
 from ottla.model import TopicPartition
 from ottla.protocol.generated.fetch import PartitionData
 from ottla.spark import OptionError
+from ottla.spark.source import ranges
+from ottla.spark.source.bounds import Offsets
 from ottla.spark.source.errors import DataLost, ReadFailed, TopicMissing
 from ottla.spark.source.fetching import PartitionFetches
 from ottla.spark.source.links import Link, link
@@ -280,6 +283,69 @@ def test_a_topic_deleted(broker: InProcessBroker, topic: str, fill: Fill) -> Non
     broker.delete_topic(topic)
     with pytest.raises(DataLost, match=f"{topic}-0 .* the topic was deleted, or made again"):
         read_all(settings, splits[:1])
+
+
+def test_a_broker_that_lags_takes_no_topic_from_a_task(
+    broker: InProcessBroker, topic: str, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often it says so within the time for which nobody is believed."""
+    fill(broker.bootstrap, topic, 30)
+    settings = settings_for(broker, topic, **{"kafka.retry.backoff.ms": 1, "kafka.retry.backoff.max.ms": 1})
+    splits = batch_splits(settings)
+    answer, asked = PartitionFetches.answer, itertools.count()
+
+    async def of_a_broker_that_lags(fetches: PartitionFetches, cluster: Any, offset: int) -> PartitionData:
+        if next(asked) < 20:
+            raise UnknownTopicOrPartition(topic)
+        return await answer(fetches, cluster, offset)
+
+    monkeypatch.setattr(PartitionFetches, "answer", of_a_broker_that_lags)
+    monkeypatch.setattr(PartitionFetches, "is_gone", lambda fetches, cluster: True)
+    monkeypatch.setattr(ranges, "_HEARD_SECONDS", 3600.0, raising=False)
+    assert read_all(settings, splits) == numbered(30)
+
+
+def test_a_topic_deleted_while_its_offsets_are_asked_for(
+    broker: InProcessBroker, topic: str, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records were removed, and then all of it."""
+    fill(broker.bootstrap, topic, 30)
+    strict, forgiving = settings_for(broker, topic), settings_for(broker, topic, failOnDataLoss="false")
+    splits = batch_splits(strict)[:1]
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.delete_records({TopicPartition(topic, 0): 5})
+    earliest = Offsets.earliest
+
+    async def deleted_before(offsets: Offsets, partitions: Any) -> dict[TopicPartition, int]:
+        await asyncio.to_thread(broker.delete_topic, topic)
+        return await earliest(offsets, partitions)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Offsets, "earliest", deleted_before)
+        assert read_all(forgiving, splits) == []
+    with pytest.raises(DataLost, match=f"{topic}-0 .* the topic was deleted, or made again"):
+        read_all(strict, splits)
+
+
+def test_brokers_that_neither_give_records_nor_say_where_they_end(
+    broker: InProcessBroker, topic: str, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(broker.bootstrap, topic, 30)
+    settings = settings_for(broker, topic, **{"kafkaConsumer.pollTimeoutMs": 100, "kafka.default.api.timeout.ms": 200})
+    splits = batch_splits(settings)[:1]
+
+    async def never(fetches: PartitionFetches, cluster: Any, offset: int) -> PartitionData:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(PartitionFetches, "answer", never)
+    broker.stop()
+    try:
+        said = f"{topic}-0: nothing could be read at offset 0 for 0.1 s: .*kafkaConsumer.pollTimeoutMs"
+        with pytest.raises(ReadFailed, match=said):
+            read_all(settings, splits)
+    finally:
+        broker.start()
 
 
 def test_what_never_comes_is_given_up(broker: InProcessBroker, topic: str, fill: Fill) -> None:

@@ -15,7 +15,7 @@ from ottla.arrow.errors import BadColumns, BadRow, RowTooLarge
 from ottla.arrow.given import checked_names, table_of
 from ottla.arrow.library import pa
 from ottla.arrow.plain_encoding import WriteBounds
-from ottla.arrow.schema import TOPIC
+from ottla.arrow.schema import PARTITION, TOPIC
 from ottla.client.arguments import checked_topic
 from ottla.client.errors import BadArgument, KafkaError, RecordTooLarge
 from ottla.client.producing.accumulator import RECORD_OVERHEAD
@@ -90,12 +90,22 @@ async def enter_table(producer: Producer, rows: Any, topic: str | None, first_ro
 
 
 async def _enter(producer: Producer, topic: str, table: Any, entered: EnteredRows) -> None:
-    partitions, turns = await producer.led_partitions(topic)
+    partitions, turns = await producer.led_partitions(topic, _highest_partition(table))
     settings = producer.settings
     most = max(HEADER_SIZE + 1, min(settings.max_request_size, settings.buffer_memory - RECORD_OVERHEAD))
     bounds = WriteBounds(partitions, producer.now_ms(), max(1, min(settings.batch_size, most)), most)
     for batch in Encoder(bounds, turns).batches(table):
         entered.add(await producer.enter_batch(topic, batch.partition, batch))
+
+
+def _highest_partition(table: Any) -> int | None:
+    """That rows name, if any does."""
+    if PARTITION not in table.schema.names or not pa.types.is_integer(table.schema.field(PARTITION).type):
+        return None
+    import pyarrow.compute as pc
+
+    highest: int | None = pc.max(table[PARTITION]).as_py()
+    return highest
 
 
 def _numbered(bad: BadRow, table: Any, topic: str, first_row: int, *, whole: bool) -> KafkaError:

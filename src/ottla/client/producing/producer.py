@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
@@ -36,6 +37,7 @@ from ottla.client.errors import (
     PartitionerFailed,
     RecordTooLarge,
     TransactionFault,
+    UnknownTopicOrPartition,
 )
 from ottla.client.producing.accumulator import RECORD_OVERHEAD, Accumulator
 from ottla.client.producing.batches import Delivery, EncodedRecords, ProducerBatch
@@ -359,9 +361,15 @@ class Producer(TransactionMethods):
     def now_ms(self) -> int:
         return self._wall_ms()
 
-    async def led_partitions(self, topic: str) -> tuple[int, list[int]]:
-        """How many partitions a topic has, and those that rows may go to that name none, in a random order."""
+    async def led_partitions(self, topic: str, highest: int | None = None) -> tuple[int, list[int]]:
+        """How many partitions a topic has, and those that rows may go to that name none, in a random order.
+
+        `highest` is the last one that is named; where it is not known yet, it is waited for as by `send`.
+        """
         found = (await self._known(topic, None)).topic
+        if highest is not None and highest >= len(found.partitions):
+            with suppress(UnknownTopicOrPartition):  # whoever names it says so of the row
+                found = (await self._known(topic, highest)).topic
         led = list(found.led or range(len(found.partitions)))
         below = self._world.entropy.below
         return len(found.partitions), [led.pop(below(len(led))) for _ in range(len(led))]

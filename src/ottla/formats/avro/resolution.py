@@ -128,12 +128,7 @@ class _Resolver:
         try:
             return self.read(branch, reader)
         except Unreadable as unreadable:
-            message = str(unreadable)
-
-        def refuse(_data: bytes, _pos: int) -> tuple[Any, int]:
-            raise BadRecord(message)
-
-        return refuse
+            return _refusing(str(unreadable))
 
     def _chosen(self, writer: AvroSchema, reader: AvroSchema) -> AvroSchema:
         """The branch of the reader's union: the same, else the first that can take it. Of several whose names have the
@@ -175,8 +170,9 @@ class _Resolver:
         made = self._records[key] = []
         try:
             made.append(self._made_record(writer, reader))
-        except Unreadable:
+        except Unreadable as unreadable:
             del self._records[key]
+            made.append(_refusing(str(unreadable)))  # for what refers to it and can be read without
             raise
         return made[0]
 
@@ -229,6 +225,13 @@ def _record_reader(blank: dict[str, Any], steps: list[tuple[str | None, Read]], 
         return found, pos
 
     return read_all
+
+
+def _refusing(message: str) -> Read:
+    def refuse(_data: bytes, _pos: int) -> tuple[Any, int]:
+        raise BadRecord(message)
+
+    return refuse
 
 
 def _union_reader(branches: list[Read]) -> Read:

@@ -30,9 +30,10 @@ class ProtobufEncoder(Encoder):
 
     def encode(self, values: Any) -> Any:
         from ottla.arrow.library import pa
+        from ottla.formats.rows import rows_of
 
         rows: list[bytes | None] = []
-        for number, value in enumerate(_rows(values)):
+        for number, value in enumerate(rows_of(values, "Python cannot hold it")):
             try:
                 rows.append(None if value is None else self.encode_one(value))
             except BadValue as error:
@@ -71,11 +72,3 @@ class ProtobufEncoder(Encoder):
         if self._prefix is None:
             path = self._source.column_schema().path()
             self._prefix = header(self._source.id_to_write()) + indexes(path)
-
-
-def _rows(values: Any) -> list[Any]:
-    try:
-        rows: list[Any] = values.to_pylist()
-    except (ValueError, OverflowError, ImportError) as error:
-        raise BadValue(f"the column has values that Python cannot hold: {error}") from None
-    return rows

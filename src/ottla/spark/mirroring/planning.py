@@ -5,10 +5,10 @@ and their interval is over.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, NamedTuple
 
-from ottla.client.errors import KafkaError, UnknownTopicOrPartition
+from ottla.client.errors import KafkaError
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.listed_offset import LATEST
 from ottla.client.wire.offsets import list_offsets
@@ -19,6 +19,7 @@ from ottla.mirror.groups import GroupFollower
 from ottla.mirror.pairs import OffsetPairs
 from ottla.mirror.properties import FlowSettings
 from ottla.model import TopicPartition
+from ottla.spark.deleted import list_offsets_there
 
 #: In the place of the end of a partition that the target does not take.
 REFUSED: Final = -1
@@ -76,11 +77,10 @@ class FlowPlanner:
         if due or clients.follower.incomplete or not self._topics:
             self._topics = await clients.follower.refresh()
         await self._follow(clients)
-        try:
-            found = await self._listed(clients)
-        except UnknownTopicOrPartition:  # one was deleted
+        found, missing = await self._listed(clients)
+        if missing:  # some were deleted, or made again with fewer partitions
             self._topics = await clients.follower.refresh()
-            found = await self._listed(clients)
+            found, _ = await self._listed(clients)
         return {**found, **dict.fromkeys(clients.follower.refused, REFUSED)}
 
     async def _follow(self, clients: FlowClients) -> None:
@@ -114,11 +114,10 @@ class FlowPlanner:
     def _places(self) -> list[TopicPartition]:
         return [TopicPartition(name, number) for name, count in self._topics.items() for number in range(count)]
 
-    async def _listed(self, clients: FlowClients) -> dict[TopicPartition, int]:
+    async def _listed(self, clients: FlowClients) -> tuple[dict[TopicPartition, int], Mapping[TopicPartition, object]]:
+        """Of those that are there, and the others."""
         world = clients.copy_world
-        asked = dict.fromkeys(self._places(), LATEST)
-        found = await list_offsets(world.source, asked, isolation_level=world.isolation)
-        return {tp: one.offset for tp, one in found.items()}
+        return await list_offsets_there(world.source, dict.fromkeys(self._places(), LATEST), world.isolation)
 
     async def _read_copies(self) -> None:
         """Places that were noted, then the copies' ends, then their pairs: each knows all that the one before means."""

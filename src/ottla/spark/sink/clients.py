@@ -12,10 +12,8 @@ from typing import Final
 
 from ottla.client.producing.producer import Producer
 from ottla.client.sync.loop_thread import LoopThread
-from ottla.spark.sink.entries import DONE, LedgerEntry
 from ottla.spark.sink.exactly_once.broker_limits import transaction_ms_max
 from ottla.spark.sink.exactly_once.committing import BatchCommitter
-from ottla.spark.sink.exactly_once.naming import drawn_run
 from ottla.spark.sink.ledger import Ledger
 from ottla.spark.sink.target import SinkTarget
 
@@ -33,7 +31,6 @@ class KeptClients:
         self._task_producers: dict[tuple[tuple[str, str], ...], Producer] = {}
         self._ledgers: dict[tuple[tuple[str, str], ...], Ledger] = {}
         self._committers: dict[tuple[tuple[str, str], ...], BatchCommitter] = {}
-        self._runs: dict[tuple[tuple[str, str], ...], str] = {}
         self._transaction_ms_max: dict[tuple[tuple[str, str], ...], int] = {}
 
     def producer(self, target: SinkTarget) -> Producer:
@@ -111,17 +108,6 @@ class KeptClients:
         if committer is not None:
             self.thread.run(committer.close)
         self.drop_ledger(target)
-
-    def run(self, target: SinkTarget, entry: LedgerEntry | None) -> str:
-        """The run whose ids this process gives to tasks. Another one where the ledger has a list that is not finished:
-        a process may plan for a query that is started again, and its ids are in that list."""
-        key = _ledger_key(target)
-        if key not in self._runs or (entry is not None and entry.state != DONE):
-            self._runs.pop(key, None)
-            self._runs[key] = drawn_run()
-            while len(self._runs) > _KEPT_MAX:
-                self._runs.pop(next(iter(self._runs)))
-        return self._runs[key]
 
     def transaction_ms_max(self, target: SinkTarget) -> int:
         """How long brokers let a transaction be open; asked once."""

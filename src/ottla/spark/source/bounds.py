@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.client.admin.group_offsets import list_group_offsets
+from ottla.client.errors import KafkaError
 from ottla.client.settings import ConsumerSettings
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.listed_offset import EARLIEST, LATEST
 from ottla.client.wire.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
 from ottla.model import TopicPartition
+from ottla.spark.deleted import list_offsets_there
 from ottla.spark.options import OptionError
 from ottla.spark.source.loss import LossPolicy
 from ottla.spark.source.offsets import EARLIEST_OFFSET, Positions
@@ -48,6 +50,12 @@ class Offsets:
 
     async def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return await self.listed(dict.fromkeys(partitions, LATEST))
+
+    async def there(
+        self, partitions: Iterable[TopicPartition], time: int
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, KafkaError]]:
+        """EARLIEST or LATEST of those that are there, and what was said of the others."""
+        return await list_offsets_there(self._cluster, dict.fromkeys(partitions, time), self._isolation)
 
     async def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Ends]:
         # The end is asked for last: what is deleted meanwhile would put the beginning behind it.

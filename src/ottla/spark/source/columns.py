@@ -78,9 +78,11 @@ def columns_in(schema: Any, decoders: Mapping[str, Decoder]) -> tuple[str, ...]:
         if wanted is None:
             raise OptionError(f"there is no column {field.name}: there are {', '.join(known)}")
         if field.dataType.simpleString() != wanted.simpleString():
+            instead = "leave the schema out and cast the column"
+            if field.name in decoders:
+                instead = f"load the frame again, whose schema {field.name}_as gives otherwise by now; or {instead}"
             raise OptionError(
-                f"column {field.name} is {wanted.simpleString()}, not {field.dataType.simpleString()}: "
-                "leave the schema out and cast the column"
+                f"column {field.name} is {wanted.simpleString()}, not {field.dataType.simpleString()}: {instead}"
             )
         if not field.nullable:
             raise OptionError(f"column {field.name} cannot be NOT NULL: any column of a source in Python may be null")

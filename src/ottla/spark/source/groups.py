@@ -19,8 +19,9 @@ _HAS_MEMBERS = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERAT
 _NOT_THERE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def commit_offsets(link: Link, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Has the group stand there. What passes by itself is left to the next commit; what does not raises OptionError."""
+def commit_offsets(link: Link, group: str, offsets: Mapping[TopicPartition, int]) -> bool:
+    """Has the group stand there, and says whether it does: what passes by itself is left to the next commit. Raises
+    OptionError for what does not."""
     try:
         link.run(lambda cluster: _commit(cluster, group, offsets))
     except KafkaError as error:
@@ -32,6 +33,8 @@ def commit_offsets(link: Link, group: str, offsets: Mapping[TopicPartition, int]
         if not error.retriable and error.code is not _NOT_THERE:
             raise
         _LOG.warning("progress was not committed; the next batch tries again", group=group, why=str(error))
+        return False
+    return True
 
 
 async def _commit(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:

@@ -52,7 +52,7 @@ class GroupProgress(StreamingQueryListener):  # type: ignore[misc]  # pyspark's 
         self._spark = spark
         self._settings = {name: value for name, value in settings.items() if name not in {_SERVERS, _GROUP}}
         #: What was committed last, by query and group: idle queries report progress too.
-        self._committed: dict[tuple[str, str], dict[Any, int]] = {}
+        self._committed: dict[tuple[str, str], Positions] = {}
 
     def stop(self) -> None:
         self._spark.streams.removeListener(self)
@@ -75,7 +75,7 @@ class GroupProgress(StreamingQueryListener):  # type: ignore[misc]  # pyspark's 
                 _LOG.warning("a query's progress was not committed", query=progress.name, why=str(error))
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        self._committed = {name: offsets for name, offsets in self._committed.items() if name[0] != str(event.id)}
+        self._committed = {name: last for name, last in self._committed.items() if name[0] != str(event.id)}
 
     def _take(self, query: str, end: str | None, latest: str | None) -> None:
         """Commits the end of a batch, if the source is ours and has a group."""
@@ -83,11 +83,11 @@ class GroupProgress(StreamingQueryListener):  # type: ignore[misc]  # pyspark's 
             return
         to = json.loads(latest)[COMMITTED_TO]
         group, servers = to[_GROUP], to[_SERVERS]
-        offsets = positions_of(end, "a query's progress").offsets
-        if self._committed.get((query, group)) == offsets:
-            return
-        commit_offsets(self._link(servers), group, offsets)
-        self._committed[query, group] = dict(offsets)
+        reached = positions_of(end, "a query's progress")
+        if self._committed.get((query, group)) != reached and commit_offsets(
+            self._link(servers), group, reached.offsets
+        ):
+            self._committed[query, group] = reached
 
     def _link(self, servers: str) -> Link:
         return link({**self._settings, _SERVERS: servers})

@@ -41,9 +41,9 @@ from ottla.spark.source.loss import LossPolicy
 from ottla.spark.source.settings import POLL_TIMEOUT
 from ottla.spark.source.splits import Split
 
-#: So many times in a row metadata say that a topic is not there, or is another, until that is believed: a broker may
-#: have just begun, or lag behind. A leader that knows no such id, and metadata do, has not heard of it yet.
-_GONE_AFTER: Final = 5
+#: So long metadata say, and nothing else happens, that a topic is not there, or is another, until that is believed: a
+#: broker may have just begun, or lag behind. A leader that knows no such id, and metadata do, has not heard of it yet.
+_HEARD_SECONDS: Final = 2.0
 _NOT_THERE: Final = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID}
 )
@@ -158,7 +158,7 @@ class RangeReader:
             except RecordError as error:
                 if fetched.file is not None and self._files is not None:
                     self._files.leave(f"{fetched.file} is damaged at offset {reached} or soon behind it: {error}")
-                    return reached
+                    return max(reached, fetched.first)  # it may lie before what is wanted
                 raise ReadFailed(
                     f"{self._tp}: the batch at offset {reached} or soon behind it is damaged: {error}; name offsets "
                     "behind it in startingOffsets to read on"
@@ -175,8 +175,9 @@ class RangeReader:
         """The batches from an offset on, asked for until they come; None where nothing is left of the split."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._patience_ms / 1000
-        failures = not_there = 0
+        failures = 0
         last: KafkaError | None = None
+        gone_since: float | None = None
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
@@ -184,7 +185,7 @@ class RangeReader:
                     fetched = self._whole_batches(answered, offset)
                 if fetched is not None:
                     return fetched
-                last, not_there = None, 0
+                last = gone_since = None
             except TimeoutError:
                 await self._give_up(cluster, offset, last)
                 return None
@@ -194,13 +195,13 @@ class RangeReader:
                     if moved is None:
                         return None
                     offset = moved
-                elif error.code in _NOT_THERE:
-                    not_there = not_there + 1 if self._fetches.is_gone(cluster) else 0
-                    if not_there >= _GONE_AFTER:
-                        self._loss.lost(self._tp, offset, self._split.until, "the topic was deleted, or made again")
-                        return None
-                elif not error.retriable:
+                elif error.code not in _NOT_THERE and not error.retriable:
                     raise ReadFailed(f"{self._tp}: nothing could be read at offset {offset}: {error}") from error
+                is_gone = error.code in _NOT_THERE and self._fetches.is_gone(cluster)
+                gone_since = (gone_since or loop.time()) if is_gone else None
+                if gone_since is not None and loop.time() - gone_since >= _HEARD_SECONDS:
+                    self._loss.lost(self._tp, offset, self._split.until, "the topic was deleted, or made again")
+                    return None
                 last = error
                 failures += 1
                 cluster.request_update()
@@ -237,8 +238,12 @@ class RangeReader:
 
     async def _moved(self, cluster: Cluster, offset: int) -> int | None:
         """Where to go on when an offset is out of range; None where nothing is left."""
-        offsets = Offsets(cluster, self._settings)
-        earliest = (await offsets.earliest([self._tp]))[self._tp]
+        try:
+            earliest, latest = (await Offsets(cluster, self._settings).ends([self._tp]))[self._tp]
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            return offset  # what keeps brokers from saying it the next fetch meets as well
         if offset < earliest:
             gone_until = min(earliest, self._split.until)
             self._loss.lost(
@@ -248,7 +253,6 @@ class RangeReader:
                 f"the log begins at offset {earliest} now: retention or a deletion has removed what lies before",
             )
             return earliest if earliest < self._split.until else None
-        latest = (await offsets.latest([self._tp]))[self._tp]
         if offset > latest:
             self._loss.lost(self._tp, offset, self._split.until, f"the log ends at offset {latest} now")
             return None
@@ -258,11 +262,15 @@ class RangeReader:
         """Nothing came for so long: because the log ends before, or for a reason that the last error names."""
         seconds = self._patience_ms / 1000
         if last is None:
-            latest = (await Offsets(cluster, self._settings).latest([self._tp]))[self._tp]
-            # Not where there are records from this offset on, which did not come in time.
-            if latest <= offset:
-                self._loss.lost(self._tp, offset, self._split.until, f"the log ends at offset {latest} now")
-                return
+            try:
+                latest = (await Offsets(cluster, self._settings).latest([self._tp]))[self._tp]
+            except KafkaError as error:
+                last = error
+            else:
+                # Not where there are records from this offset on, which did not come in time.
+                if latest <= offset:
+                    self._loss.lost(self._tp, offset, self._split.until, f"the log ends at offset {latest} now")
+                    return
         why = "no record came" if last is None else f"it was tried again and again: {last}"
         raise ReadFailed(
             f"{self._tp}: nothing could be read at offset {offset} for {seconds:g} s: {why} "

@@ -20,9 +20,9 @@ from typing import Any, Final, TypeVar
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming import datasource as limits_of_spark
 
-from ottla.client.errors import KafkaError, SomeFailed
 from ottla.client.wire.cluster import Cluster
-from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
+from ottla.client.wire.listed_offset import EARLIEST, LATEST
+from ottla.model import ZERO_TOPIC_ID, TopicPartition
 from ottla.spark.options import OptionError
 from ottla.spark.source.bounds import Offsets
 from ottla.spark.source.columns import columns_in
@@ -121,7 +121,8 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
 
     async def _latest(self, cluster: Cluster) -> dict[TopicPartition, int]:
         found = await self._found(cluster, lambda found: not found.missing)
-        return await self._offsets(cluster).latest(found.partitions)
+        there, _ = await self._offsets(cluster).there(found.partitions, LATEST)
+        return there
 
     async def _found(self, cluster: Cluster, is_whole: Callable[[FoundPartitions], bool]) -> FoundPartitions:
         """What there is. That something is not is believed when brokers have said so for a while: one of them lags."""
@@ -139,7 +140,7 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
         known = _kept(start)
         found = await self._found(cluster, lambda found: _has_all(found, known))
         offsets = self._offsets(cluster)
-        ends = await offsets.latest(found.partitions)
+        ends, _ = await offsets.there(found.partitions, LATEST)
         self._there = Positions(ends, found.ids)
         if self._target is not None:
             ends = {tp: min(end, self._target[tp]) for tp, end in ends.items() if tp in self._target}
@@ -178,7 +179,8 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
                 starts[tp] = there
             else:
                 starts[tp] = offset
-        return starts | await offsets.earliest([tp for tp in ends if tp not in starts])
+        new, _ = await offsets.there([tp for tp in ends if tp not in starts], EARLIEST)
+        return starts | new
 
     async def _splits(self, cluster: Cluster, start: dict[str, Any], end: dict[str, Any]) -> list[Split]:
         before, after = _kept(start), _kept(end)
@@ -200,16 +202,8 @@ class StreamReader(DataSourceStreamReader, limits_of_spark.SupportsTriggerAvaila
         self, cluster: Cluster, new: list[TopicPartition], after: Positions
     ) -> dict[TopicPartition, int]:
         """Of partitions that the batch before did not have."""
-        errors: Mapping[TopicPartition, KafkaError] = {}
-        try:
-            found = await self._offsets(cluster).earliest(new)
-        except SomeFailed as error:
-            errors, found = error.errors, {tp: one.offset for tp, one in error.results.items()}
-        except KafkaError as error:
-            errors, found = dict.fromkeys(new, error), {}
-        for tp, fault in errors.items():
-            if fault.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise fault
+        found, missing = await self._offsets(cluster).there(new, EARLIEST)
+        for tp, fault in missing.items():
             self._loss.report(f"of {tp} nothing can be read any more: {fault}")
         for tp, first in found.items():
             if first:

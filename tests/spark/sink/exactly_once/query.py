@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -19,7 +20,7 @@ from ottla.spark.sink.entries import LedgerEntry, TaskAttempt
 from ottla.spark.sink.exactly_once.committing import BatchCommitter
 from ottla.spark.sink.exactly_once.core import BatchCommit
 from ottla.spark.sink.exactly_once.effects import Effect, Event
-from ottla.spark.sink.exactly_once.naming import drawn_run, task_id
+from ottla.spark.sink.exactly_once.naming import task_id
 from ottla.spark.sink.exactly_once.replayed import work_of
 from ottla.spark.sink.exactly_once.tasks import TransactionalTask
 from ottla.spark.sink.ledger import Ledger
@@ -28,6 +29,11 @@ from ottla.spark.sink.messages import TransactionReport, Work
 COLUMNS = SinkColumns(frame("value binary"), "ignored")
 TASKS = 3
 _TASKS_MAX = 100
+
+
+def drawn_run() -> str:
+    """Of a query that is started now."""
+    return uuid4().hex
 
 
 class Crash(BaseException):

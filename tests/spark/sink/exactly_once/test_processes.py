@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.spark.sink.conftest import frame
-from tests.spark.sink.exactly_once.query import Crash, Query, lines
+from tests.spark.sink.exactly_once.query import Crash, Query, drawn_run, lines
 
 from ottla.client.errors import RequestTimedOut
 from ottla.spark.sink import stream_writer
@@ -13,7 +13,6 @@ from ottla.spark.sink.entries import PREPARED, LedgerTask
 from ottla.spark.sink.errors import LedgerFault
 from ottla.spark.sink.exactly_once.committing import BatchCommitter
 from ottla.spark.sink.exactly_once.effects import Effect, Event, Outcome, Write
-from ottla.spark.sink.exactly_once.naming import drawn_run
 from ottla.spark.sink.exactly_once.writer import ExactlyOnceWriter
 
 pytestmark = pytest.mark.ottla_topic(partitions=2)

@@ -11,13 +11,16 @@ from tests.spark.sink.conftest import frame
 from tests.spark.sink.exactly_once.query import Crash, Query
 from tests.spark.sink.of_a_task import of_a_task
 
-from ottla.spark.sink import stream_writer
-from ottla.spark.sink.clients import kept_clients
+from ottla.client.sync.loop_thread import LoopThread
+from ottla.spark.sink import clients, stream_writer
+from ottla.spark.sink.clients import KeptClients, kept_clients
 from ottla.spark.sink.entries import LedgerEntry, TaskAttempt
+from ottla.spark.sink.errors import LedgerFault
 from ottla.spark.sink.exactly_once.core import BatchCommit
 from ottla.spark.sink.exactly_once.effects import Fenced, LedgerRead, StraysFound, Write
 from ottla.spark.sink.exactly_once.naming import is_task_id, number_of, task_id
 from ottla.spark.sink.messages import TransactionReport, Work
+from ottla.spark.sink.places import TaskPlace
 from ottla.testing.in_process import InProcessBroker
 
 RUN = "a" * 32
@@ -72,6 +75,38 @@ def test_the_next_micro_batch_has_the_ids_again(ottla_broker: InProcessBroker, t
     # The first one does not know where its application stands.
     assert len(set(ids[1:])) == 1
     assert all(is_task_id(topic, one) for one in ids)
+
+
+@pytest.mark.ottla_topic(partitions=2)
+def test_the_next_micro_batch_has_the_ids_again_whichever_process_plans_it(
+    ottla_broker: InProcessBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where several queries have planned at the same moment Spark has several processes for it, which take turns."""
+    query = Query(ottla_broker.bootstrap, topic, kept_clients())
+    planners = [KeptClients(LoopThread(f"planner-{number}")) for number in range(2)]
+    ids = []
+    for batch in range(6):
+        with monkeypatch.context() as patch:
+            patch.setattr(clients, "_kept", planners[batch % 2])
+            writer = writer_of(ottla_broker.bootstrap, topic)
+        report = written(writer, batch, b"%d" % batch)
+        assert report.transaction is not None
+        ids.append(report.transaction.transactional_id)
+        query.commit(batch, [report])
+    for planner in planners:
+        planner.close()
+    assert query.seen() == ["0", "1", "2", "3", "4", "5"]
+    assert len(set(ids[1:])) == 1
+
+
+def test_a_query_that_is_started_again_is_another_run() -> None:
+    with of_a_task(0):
+        first = TaskPlace.of_this_task().of_a_run()
+    with of_a_task(0, run_id="d30c9f1c-2e07-4f3d-9ab5-63d5dd6f3a5f"):
+        assert TaskPlace.of_this_task().of_a_run() == "d30c9f1c2e074f3d9ab563d5dd6f3a5f" != first
+    assert is_task_id("name", task_id("name", first, 1))
+    with of_a_task(0, run_id="nightly"), pytest.raises(LedgerFault, match=r"which run of a query a task is.*'nightly'"):
+        TaskPlace.of_this_task().of_a_run()
 
 
 def test_within_a_micro_batch_no_number_comes_twice() -> None:

@@ -239,6 +239,23 @@ def test_a_damaged_batch_is_read_over_the_wire(
     assert "checksum" in said[0]
 
 
+def test_damage_before_the_first_offset_that_is_wanted_gives_no_row_that_is_not(
+    broker: InProcessBroker, topic: str, copy: Path, said: list[str]
+) -> None:
+    """A file is looked through from somewhere before the offset: here from its beginning, since it has no index."""
+    file = sealed(copy, topic)[2]
+    file.with_suffix(".index").unlink()
+    data = bytearray(file.read_bytes())
+    (_, _), (pos, header), (_, wanted), *_ = iterate(bytes(data), 0, len(data))
+    data[pos + header.size - 1] ^= 1
+    file.write_bytes(data)
+    settings, first = settings_for(broker, topic, copy), wanted.base_offset
+    (whole,) = batch_splits(settings)
+    split = Split(Range(whole.tp, first, first + 3), whole.topic_id)
+    assert rows(settings, [split]) == expected(0, first=first, until=first + 3)
+    assert f"{file} is damaged at offset {header.base_offset} or soon behind it" in said[0]
+
+
 @pytest.mark.parametrize("length", [-1, 0, 7, 2**30])
 def test_a_length_that_cannot_be(broker: InProcessBroker, topic: str, copy: Path, said: list[str], length: int) -> None:
     file = sealed(copy, topic)[2]

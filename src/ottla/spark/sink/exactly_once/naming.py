@@ -1,7 +1,8 @@
 """The transactional ids of a query: `<name>/driver`, and of tasks `<name>/<run>/<number>`.
 
-A run's number is drawn: a query that is started again has other ids than the one before, and cannot abort by its mere
-beginning what that one has prepared.
+A run is what Spark calls one, from a query's start to its end: a query that is started again has other ids than before,
+and cannot abort by its mere beginning what was prepared then. All tasks of a run are told its id, whichever process has
+planned their micro-batch.
 
 The number tells all attempts at the tasks of a micro-batch apart: an id that came twice would have the second task
 abort what the first has written, and maybe what PREPARED lists. Partition and `attemptNumber` do not, since Spark
@@ -14,13 +15,8 @@ week. So a micro-batch counts from the last attempt of the one before it: the ne
 from __future__ import annotations
 
 import re
-import uuid
 
 from ottla.spark.sink.entries import TaskAttempt
-
-
-def drawn_run() -> str:
-    return uuid.uuid4().hex
 
 
 def driver_id(name: str) -> str:

@@ -13,6 +13,8 @@ from typing import Final
 
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import OffsetOutOfRange, RequestTimedOut, UnknownTopicOrPartition
+from ottla.client.wire.listed_offset import LATEST
+from ottla.client.wire.offsets import list_offsets
 from ottla.model import TopicPartition
 from ottla.spark.sink.entries import RecordPlace
 from ottla.spark.sink.exactly_once.effects import Outcome
@@ -48,7 +50,9 @@ async def _is_seen(settings: Mapping[str, str], place: RecordPlace, isolation: s
     try:
         async with asyncio.timeout(allowed_ms / 1000):
             # Where another open transaction stands before it, its own end is not to be seen yet.
-            while (await consumer.end_offsets([tp]))[tp] <= place.offset:  # noqa: ASYNC110 - the broker is asked
+            while (await consumer.end_offsets([tp]))[tp] <= place.offset:
+                if (await list_offsets(consumer.cluster, {tp: LATEST}))[tp].offset <= place.offset:
+                    raise OffsetOutOfRange(f"{tp} ends before offset {place.offset}: the topic was made again")
                 await asyncio.sleep(_POLL_MS / 1000)
             consumer.assign([tp])
             consumer.seek(tp, place.offset)

@@ -34,7 +34,6 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         #: What the ledger said when the batch was planned.
         self._entry = entry
         kept = kept_clients()
-        self._run = kept.run(target, entry)
         self._settings = {
             "transaction.timeout.ms": str(kept.transaction_ms_max(target)),
             **target.settings,
@@ -43,7 +42,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         place = TaskPlace.of_this_task()
         query_id, batch = place.of_a_micro_batch()
-        attempt = TaskAttempt(self._run, place.attempt_id)
+        attempt = TaskAttempt(place.of_a_run(), place.attempt_id)
         task = TransactionalTask(query_id, place.partition, batch, attempt)
         work = work_of(self._entry, self._name, query_id, batch, place.partition)
         if work is Work.NONE:
@@ -51,7 +50,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         if work is Work.COUNTED:
             return task.counted(iterator, self._columns)
         last = None if self._entry is None else self._entry.last_attempt
-        transactional_id = task_id(self._name, self._run, number_of(attempt, last))
+        transactional_id = task_id(self._name, attempt.run, number_of(attempt, last))
         kept = kept_clients()
 
         def producer() -> Producer:
