@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 from confluent_kafka import Consumer as Librdkafka
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import IsolationLevel, KafkaException, Producer
 from confluent_kafka import TopicPartition as ConsumerPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from ottla.client import sync
 from ottla.client.admin.admin import Admin
@@ -68,6 +68,21 @@ def write(bootstrap: str) -> None:
         writer.abort_transaction(SECONDS_MAX)
 
 
+def until_decided(bootstrap: str, topic: str) -> None:
+    """All transactions have their markers, which come some time after the answer to a commit."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def is_decided() -> bool:
+        ends = []
+        for level in (IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED):
+            asked = {ConsumerPartition(topic, 0): OffsetSpec.latest()}
+            (found,) = admin.list_offsets(asked, isolation_level=level).values()
+            ends.append(found.result(SECONDS_MAX).offset)
+        return ends[0] == ends[1]
+
+    eventually(is_decided)
+
+
 def committed_by_librdkafka(bootstrap: str) -> list[int]:
     settings = {"bootstrap.servers": bootstrap, "group.id": "r", "isolation.level": "read_committed"}
     reader = Librdkafka({**settings, "enable.partition.eof": True, "enable.auto.commit": False})
@@ -82,6 +97,7 @@ def committed_by_librdkafka(bootstrap: str) -> list[int]:
 def test_what_was_aborted_is_left_out(kafka: Broker) -> None:
     create_topic(AdminClient({"bootstrap.servers": kafka.bootstrap}), TOPIC)
     write(kafka.bootstrap)
+    until_decided(kafka.bootstrap, TOPIC)
     committed = committed_by_librdkafka(kafka.bootstrap)
     found: dict[str, list[int]] = {}
     for isolation in ("read_committed", "read_uncommitted"):
@@ -196,6 +212,7 @@ def test_ours_and_librdkafkas_on_one_topic(kafka: Broker, level: int) -> None:
     with sync.Admin(bootstrap_servers=bootstrap) as admin:
         offsets = admin.list_group_offsets(f"group-{level}", require_stable=True)
         assert offsets[TopicPartition(topic, 0)].offset == 5
+    until_decided(bootstrap, topic)
     assert read_by_librdkafka(bootstrap, topic) == expected
     assert read_by_ours(bootstrap, topic) == expected
 
@@ -232,6 +249,7 @@ def test_an_id_goes_from_ours_to_librdkafka_and_back(kafka: Broker, level: int) 
         with pytest.raises(KafkaException) as fenced:
             theirs.commit_transaction(SECONDS_MAX)
         assert fenced.value.args[0].fatal()
+    until_decided(bootstrap, topic)
     assert read_by_librdkafka(bootstrap, topic) == [b"of the third"]
 
 

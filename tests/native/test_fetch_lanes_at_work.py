@@ -36,8 +36,7 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Broke
         for pure in ("", "1"):
             monkeypatch.setenv("OTTLA_PURE", pure)
             broker = stack.enter_context(BrokerThread(f"{tmp_path}/pure{pure}"))
-            # Its records are years old: the two brokers would have their checks of retention at different times.
-            broker.create_topic("t", 2, segment_bytes="4000", retention_ms="-1")
+            broker.create_topic("t", 2, segment_bytes="4000")
             brokers.append(broker)
         yield brokers[0], brokers[1]
 

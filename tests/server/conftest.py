@@ -30,7 +30,13 @@ class BrokerThread:
     """Starts and stops with `with`; `run` carries a coroutine over to the broker's loop."""
 
     def __init__(self, folder: str, **properties: str) -> None:
-        self.properties = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": f"{folder}/logs"}
+        self.properties = {
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "log.dirs": f"{folder}/logs",
+            # Many records of tests are years old. Retention looks half a minute behind the start, and takes the closed
+            # segments of such; the others it closes, and takes with the next look.
+            "log.retention.ms": "-1",
+        }
         self.properties.update(properties)
         self.loop = self._new_loop()
         self.broker: Broker

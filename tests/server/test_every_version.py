@@ -232,15 +232,15 @@ def offset_for_leader_epoch(scene: Scene) -> None:
 
 def describe_configs(scene: Scene) -> None:
     asked = [
-        DescribeConfigsResource(resource_type=TOPIC, resource_name=scene.name, configuration_keys=["retention.ms"]),
+        DescribeConfigsResource(resource_type=TOPIC, resource_name=scene.name, configuration_keys=["segment.ms"]),
         DescribeConfigsResource(resource_type=BROKER, resource_name="1001", configuration_keys=["num.partitions"]),
         DescribeConfigsResource(resource_type=TOPIC, resource_name="nowhere", configuration_keys=None),
     ]
     topic, broker, unknown = scene.ask(DescribeConfigsRequest(resources=asked, include_synonyms=True)).results
-    assert [(each.name, each.value) for each in topic.configs] == [("retention.ms", "604800000")]
+    assert [(each.name, each.value) for each in topic.configs] == [("segment.ms", "604800000")]
     assert [(each.name, each.value) for each in broker.configs] == [("num.partitions", "1")]
     assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert [synonym.name for synonym in topic.configs[0].synonyms] == ["log.retention.hours"]
+    assert [synonym.name for synonym in topic.configs[0].synonyms] == ["log.roll.hours"]
 
 
 def alter_configs(scene: Scene) -> None:

@@ -187,8 +187,14 @@ def test_a_partition_whose_end_nobody_says_is_waited_for(tmp_path: Path) -> None
         folders[1 - kept].write_text("a file in its place")
         with suppress(KafkaError):  # the broker notices by this
             broker.create_topic("notices", partitions=2)
-        with pytest.raises(StillBehind, match=f"nobody says where these end, which have no leader: .*halved-{lost}"):
-            broker.wait_for_lag("billing", timeout=1)
+        # A busy machine may not have been answered in a second, and says that: it is given longer.
+        for seconds in (1, 20):
+            with pytest.raises(StillBehind) as unknown:
+                broker.wait_for_lag("billing", timeout=seconds)
+            if "nobody was asked yet" not in str(unknown.value):
+                break
+        said = f"nobody says where these end, which have no leader: .*halved-{lost}"
+        assert re.search(said, str(unknown.value)), unknown.value
         command = [sys.executable, "-m", "ottla", "group", "describe", "billing", "-b", broker.bootstrap]
         told = json.loads(subprocess.check_output([*command, "-o", "json"]))[0]
         assert (told["lag"], told["lag_unknown"]) == (0, sum(row["end"] is None for row in told["partitions"]))

@@ -146,7 +146,7 @@ def test_a_cluster_goes_with_its_test_and_a_failing_one_shows_its_log(pytester: 
             led = ottla_cluster.kill_leader("orders")
             ottla_cluster.until(lambda: ottla_cluster.leader("orders") not in (-1, led))
             assert sorted(ottla_cluster.addresses) == [1, 2]
-            assert False, f"pid {ottla_cluster.pid(ottla_cluster.leader('orders'))}"
+            assert False, f"pid {ottla_cluster.pid(ottla_cluster.until_led('orders'))}"
         """,
         "--strict-markers",
     )

@@ -104,6 +104,8 @@ def test_records_and_commits_of_a_single_broker_are_there_in_an_ensemble(
             moves = tmp_path / "moves.json"
             moves.write_text(ottla("reassign", "plan", "--replication-factor", "2", "-b", both))
             ottla("reassign", "run", "--file", str(moves), "--yes", "-b", both)
+            # Before it has heard of the moves the second broker finds nothing lacking: the controller knows of them.
+            eventually(lambda: ottla("reassign", "status", "-b", both) == "no partition is on its way\n")
             ottla("cluster", "health", "-b", both, "--exit-when-healthy")
             first.stop()
             # The one that was there first is gone, and nothing with it.

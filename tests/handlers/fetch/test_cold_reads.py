@@ -31,8 +31,7 @@ def drop_from_memory(path: str) -> None:
 @pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="only Linux tells what is in memory")
 def test_a_cold_segment_is_read_by_a_worker(make_broker: Make) -> None:
     with make_broker(log_segment_bytes=str(1 << 20)) as running, running.connect() as peer:
-        # Its records are years old, and who has to try for long meets the first check of retention.
-        running.create_topic("t", retention_ms="-1")
+        running.create_topic("t")
         written = [b"%02d" % n * 200_000 for n in range(12)]
         for value in written:
             assert produce(peer, batch(value)).error_code == 0

@@ -31,6 +31,8 @@ TOPICS = ("clicks", "orders")
 PARTITIONS = 2
 PLACES = [TopicPartition(topic, number) for topic in TOPICS for number in range(PARTITIONS)]
 COMMITTED = {TopicPartition("orders", 0): 12}
+#: The records are years old, and retention looks half a minute behind a broker's start, and five minutes later.
+KEPT = {"log.retention.ms": "-1"}
 #: In so small steps that workers are killed in the middle.
 RECORDS = 3_000
 SMALL_STEPS = {"A.consumer.max.partition.fetch.bytes": "500"}
@@ -38,7 +40,7 @@ SMALL_STEPS = {"A.consumer.max.partition.fetch.bytes": "500"}
 
 @pytest.fixture
 def clusters() -> Iterator[Clusters]:
-    properties = {"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "false"}
+    properties = {"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "false", **KEPT}
     with InProcessBroker(properties=properties) as source, InProcessBroker(properties=properties) as target:
         yield Clusters(source.bootstrap, target.bootstrap)
 

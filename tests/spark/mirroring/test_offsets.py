@@ -21,7 +21,7 @@ from ottla.testing.in_process import InProcessBroker
 
 @pytest.fixture
 def clusters() -> Iterator[Clusters]:
-    properties = {"auto.create.topics.enable": "false"}
+    properties = {"auto.create.topics.enable": "false", "log.retention.ms": "-1"}  # the records are years old
     with InProcessBroker(properties=properties) as source, InProcessBroker(properties=properties) as target:
         yield Clusters(source.bootstrap, target.bootstrap)
 
