@@ -214,7 +214,6 @@ class WatchedFetch(FetchWait):
             self._deadline_ms = soon_ms
             if self._is_parked:
                 self.handler.services.replicas.waiters.wait_until(self, soon_ms)
-                self.handler.services.round.soon()  # which looks when it is to wake next
 
     def _wake(self) -> None:
         if self._job is not None:
@@ -313,6 +312,7 @@ class WatchedFetch(FetchWait):
             let_go(reads)
             if (yield from self._is_to_hear(reads)):
                 self.hasten()
+                handler.services.round.soon()  # none is under way that would look when to wake next
             return None
         if self.is_full and len(reads) < len(watched):
             let_go(reads)
