@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from ottla.ports.real.disk import RealDisk
+
 
 def sync_folder(folder: str) -> None:
     """Puts the names in it on the medium."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    RealDisk().sync_directory(folder)
 
 
 def sync_names_above(folder: str) -> None:

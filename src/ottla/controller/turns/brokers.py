@@ -55,8 +55,8 @@ class BrokerTurns:
         self._answers = answers
         self._reassignments = reassignments
         self._receivers = receivers
-        #: What nodes said that cannot be read any more: as the last reading of the tree found it, and before the first
-        #: one as this broker was told.
+        #: What nodes said that cannot be read any more. Each reading of the tree renews it; until the first one it is
+        #: what former controllers told this broker.
         self._memory = memory
         #: Brokers as they were when they were last connected to.
         self._reached: dict[BrokerId, BrokerEndpoints] = {}
