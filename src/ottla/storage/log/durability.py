@@ -266,7 +266,8 @@ class Durability:
 
     def _completing(self) -> Sequence[BesideWrite]:
         """What completes the index of the active segment; and takes the producers' state, where either is behind."""
-        if not self._is_touched and self._complete_end == self._places.end_offset:
+        is_complete = not self._is_touched and self._complete_end == self._places.end_offset
+        if is_complete and not self._producer_memory.lacks_snapshot:
             return ()
         active = self._places.active
         writes: Sequence[BesideWrite] = ()
