@@ -228,6 +228,17 @@ class Segment(IndexedFile):
                 for _ in index.pieces():
                     pass
 
+    def find_aborted(self) -> None:
+        """Of a twin, before their file is cut. A flush or a roll that found no room may have begun it, or have got as
+        far as within an entry, and nobody took note of that: what stands there would be taken for written."""
+        path, disk = self.path(TXN_INDEX), self.around.disk
+        if not disk.exists(path):
+            return
+        self._aborted_on_disk = True
+        size = disk.size(path)
+        if size % txn_index.ENTRY.size:
+            self.write_beside(TXN_INDEX, b"", size - size % txn_index.ENTRY.size)
+
     def cut_aborted(self, offset: int) -> None:
         """Leaves those whose marker lies before; raises DamagedIndex, and FileNotFoundError."""
         if not self._aborted_on_disk:

@@ -248,6 +248,7 @@ class FileCut:
         for path, size in self._sizes:
             if self._disk.exists(path) and self._disk.size(path) > size:
                 self._twin.write_at(path, b"", size)
+        self._twin.find_aborted()
         with suppress(DamagedIndex, FileNotFoundError):  # the next look makes it anew, from the log as it is then
             self._twin.cut_aborted(self._end_offset)
 
