@@ -213,7 +213,10 @@ class Durability:
             elif places.active.aborted_waiting:
                 writes = places.active.aborted_writes()
                 self._unsynced_paths.extend(write.path for write in writes)
-            self._flush = self._collected(writes, closing=closing)
+            # Of sealed ones only where a start has found no room for them.
+            late = [write for segment in self._unsynced for write in segment.aborted_writes()]
+            self._unsynced_paths.extend(write.path for write in late)
+            self._flush = self._collected([*writes, *late], closing=closing)
         return self._flush
 
     def flushed(self, flush: Flush) -> None:
@@ -225,7 +228,8 @@ class Durability:
         if flush.snapshot is not None:  # what a roll has taken meanwhile is for the next one
             self._producer_memory.settle()
         if flush.generation == self.generation and flush.writes_done:
-            self._places.active.indexes_written(flush.writes)
+            for segment in (*self._unsynced, self._places.active):
+                segment.indexes_written(flush.writes)
         if flush.generation != self.generation:
             # The log was cut meanwhile: what was synced may not be what is there. All of it is done again.
             self._leader_epochs.must_be_written()
@@ -303,7 +307,7 @@ class Durability:
             pending,
             writes,
             # A start looks for aborted transactions from the recovery point on.
-            must_write=closing or places.active.aborted_waiting > 0,
+            must_write=closing or any(segment.aborted_waiting for segment in (*self._unsynced, places.active)),
         )
         # Only now, since a file that does not open leaves it all to be done.
         self.is_wanted = False
