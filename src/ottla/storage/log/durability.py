@@ -120,9 +120,9 @@ class Durability:
         self._unsynced = [segment for segment in self._unsynced if segment not in gone]
 
     def is_certain(self, segment: Segment) -> bool:
-        """Whether the segment would be there after a power cut."""
+        """Whether the segment would be there after a power cut. Its name is once the flush behind it has run."""
         if segment.base_offset == self.recovery_point:
-            return not self.names_changed
+            return not self.names_changed and self._flush is None
         return segment.base_offset < self.recovery_point
 
     def aborted_waits(self) -> None:
@@ -180,11 +180,20 @@ class Durability:
             return not self.is_held
         if unflushed <= 0:
             self._unflushed_since_ms = -1
-        elif self._unflushed_since_ms < 0:
+            return self._is_name_due
+        if self._unflushed_since_ms < 0:
             self._unflushed_since_ms = now_ms
         else:
             return now_ms - self._unflushed_since_ms >= config.flush_ms
         return False
+
+    @property
+    def _is_name_due(self) -> bool:
+        """Whether the log has rolled when everything in it was flushed: retention waits for the next segment's name,
+        and nobody may write there for long."""
+        places = self._places
+        is_rolled = len(places.segments) > 1 and places.active.base_offset == self.recovery_point
+        return is_rolled and self.names_changed and bool(self._unsynced_paths)
 
     def prepare(self, *, closing: bool) -> Flush | None:
         """What is not on the medium yet, up to the log's end; None where there is nothing, where a flush is running, or
