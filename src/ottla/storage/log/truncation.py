@@ -83,10 +83,10 @@ def beginning_anew_at(
 ) -> DiskSteps[None]:
     """Drops everything; the log is empty and begins at `offset`."""
     log.discard_staged()
+    yield from following(log)
     _wait_for_workers(log)
     log.durability.hold()
     try:
-        yield from following(log)
         yield from log.settling_swap()
         log.durability.lower(min(offset, log.start_offset))
         # A crash in the middle leaves an empty folder, or one with some of the segments.
