@@ -272,3 +272,20 @@ def test_what_a_refused_write_left_of_aborted_transactions_is_cut_with_the_log(
     world.close(log)
     log = world.open()
     assert log.aborted_transactions(0, log.end_offset) == [(2, 2)]
+
+
+def test_a_stop_that_has_no_descriptor_at_first_writes_all_the_next_time() -> None:
+    world = World(config=LogConfig(retention_ms=-1))
+    assert isinstance(world.disk, MemoryDisk)
+    log = world.open()
+    write(log, 9, 0, transactional=False)
+    log.roll(NOW)
+    log = world.open(clean=False)
+    write(log, 1, 0)
+    end(log, 1, aborts=True)
+    world.disk.fail("descriptor", log.segments[0].path(), errno.EMFILE)
+    with pytest.raises(StorageFault):
+        log.prepare_close()
+    world.disk.stop_failing()
+    world.close(log)
+    assert world.open().aborted_transactions(0, 10) == [(1, 1)]

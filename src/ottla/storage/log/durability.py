@@ -226,6 +226,8 @@ class Durability:
             late = [write for segment in self._unsynced for write in segment.aborted_writes()]
             self._unsynced_paths.extend(write.path for write in late)
             self._flush = self._collected([*writes, *late], closing=closing)
+            if closing:
+                self._is_touched, self._complete_end = False, places.end_offset
         return self._flush
 
     def flushed(self, flush: Flush) -> None:
@@ -288,7 +290,6 @@ class Durability:
             writes = active.index_writes()
             self._unsynced_paths.extend(index_paths(active))
         self._producer_memory.take_for_stop()
-        self._is_touched, self._complete_end = False, self._places.end_offset
         return writes
 
     def _collected(self, writes: Sequence[BesideWrite], *, closing: bool) -> Flush | None:
