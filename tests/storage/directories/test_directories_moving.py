@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from functools import partial
 
 import pytest
 from tests.storage.at_once import begin_anew_at, cancel_move, cut_to, finish_move, lower, start_move, write_checkpoints
@@ -23,6 +24,7 @@ from tests.storage.directory_world import (
 
 from ottla.model import TopicPartition
 from ottla.records.record import Record, encode_batch
+from ottla.steps import done_at_once
 from ottla.storage.directories.errors import (
     DirectoryNotFound,
     DirectoryOffline,
@@ -204,6 +206,32 @@ def test_a_copy_that_is_longer_than_its_original_begins_again(world, directories
     copy_all(again)
     moved = values(again.get(TP))
     assert values(finish(again)[0]) == moved
+
+
+@pytest.mark.parametrize("ends", ["stopped", "killed", "target away"])
+def test_a_copy_of_what_its_original_has_no_more_begins_again(world, directories, ends):
+    """The original was cut to what a new leader has, and has gone on beyond the copy's end."""
+    source = directories.get(TP)
+    start(directories)
+    copy_all(directories)
+    flush(directories.future(TP).log)
+    if ends == "target away":
+        world.kill()
+        world.disk.fail("*", f"{B}*", errno.EIO)
+        directories = world.open()
+        source = directories.get(TP)
+    done_at_once(source.cutting_to(50, partial(directories.lowering, TP)))
+    append(source, 100, word="x", leader_epoch=1)
+    flush(source)
+    if ends == "stopped":
+        directories.close({TP: 150})
+    else:
+        world.kill()
+    world.disk.stop_failing()
+    again = world.open()
+    assert again.future(TP).log.end_offset == 0
+    copy_all(again)
+    assert values(finish(again)[0]) == expected(0, 50) + expected(50, 150, "x")
 
 
 def test_a_copy_without_an_original_is_removed(world, directories):

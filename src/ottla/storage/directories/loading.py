@@ -341,8 +341,7 @@ class Loading:
             # The source may have been cleaned in a life in which the copy was away.
             unknown = opened.log.start_offset
             move = FutureLog(partition, source, directory, name, opened.log, cleaned_to=unknown)
-            if opened.log.end_offset > source.end_offset:
-                # A crash took records from the original that had reached the copy; the two must not differ.
+            if move.parts_from_source:
                 move.start_over()
             directory.futures[partition] = (name, opened.log)
             self.moves[partition] = move

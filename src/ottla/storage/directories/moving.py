@@ -90,6 +90,17 @@ class FutureLog:
         was_cut = self._generation != source.durability.generation
         return was_cut or not source.start_offset <= end <= source.end_offset
 
+    @property
+    def parts_from_source(self) -> bool:
+        """Whether a copy that a start has found may have what its original has no more: that lost it in a crash, or was
+        cut while nobody knew of the copy, or before that began again. What is of one leader epoch in both is the same;
+        where that ends earlier in the original, another leader's records follow there, or none."""
+        source, end, epoch = self.source, self.log.end_offset, self.log.epochs.latest
+        if end > source.end_offset or epoch < 0:
+            return end > source.end_offset
+        known = source.epochs.end_offset_for(epoch, source.end_offset)
+        return known is None or known[0] != epoch or known[1] < end
+
     def missing(self) -> MissingPlace | None:
         """What a worker is to read before the next step can be taken without waiting for the disk."""
         return missing_place(self.source, self.log.end_offset, self.source.end_offset)
