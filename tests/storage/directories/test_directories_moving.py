@@ -36,6 +36,7 @@ from ottla.storage.errors import StorageFault
 from ottla.storage.formats import move_marker
 
 MARKER = f"{B}/orders-0.ottla-moved"
+OTHER = TopicPartition("payments", 3)
 
 
 @pytest.fixture
@@ -232,6 +233,43 @@ def test_a_copy_of_what_its_original_has_no_more_begins_again(world, directories
     assert again.future(TP).log.end_offset == 0
     copy_all(again)
     assert values(finish(again)[0]) == expected(0, 50) + expected(50, 150, "x")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("path", ["*-checkpoint.tmp", "*-future/*0.log"])
+def test_a_copy_that_cannot_begin_again_at_a_start_takes_nothing_else_along(world, directories, path, number):
+    """But for a disk that fails, with which all in it goes offline."""
+    flush(directories.get(TP))
+    directories.prefer(OTHER, B)
+    append(directories.create(OTHER, TOPIC_ID, CONFIG, now_ms=NOW), 3)
+    start(directories)
+    append(directories.get(TP), 20)
+    copy_all(directories)
+    flush(directories.future(TP).log)
+    write_checkpoints(directories, {TP: 100})
+    world.kill()
+    active = max(name for name in world.disk.names(f"{A}/orders-0") if name.endswith(".log"))
+    file = world.disk.open(f"{A}/orders-0/{active}")
+    file.truncate(file.size() - 200)
+    world.disk.fail("create", f"{B}/{path}", number)
+    again = world.open()
+    assert again.moves == {}
+    assert again.online_paths == ([A, B] if number == errno.ENOSPC else [A])
+    assert (again.get(OTHER) is None) == (number == errno.EIO)
+    world.kill()
+    world.disk.stop_failing()
+    again = world.open()
+    copy_all(again)
+    moved = values(again.get(TP))
+    assert values(finish(again)[0]) == moved
+
+
+def test_a_move_that_is_refused_leaves_no_copy_for_the_next_start(world, directories):
+    world.disk.fail("sync_directory", B, errno.EMFILE, times=1)
+    with pytest.raises(StorageFault):
+        start(directories)
+    world.kill()
+    assert world.open().moves == {}
 
 
 def test_a_copy_without_an_original_is_removed(world, directories):

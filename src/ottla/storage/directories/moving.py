@@ -16,6 +16,7 @@ partition's name, or two and the marker.
 from __future__ import annotations
 
 import os.path
+from contextlib import suppress
 
 from ottla.config.log import LogConfig
 from ottla.model import TopicPartition
@@ -205,7 +206,14 @@ class CopyCreation:
         self._prepare()
         folder = target.path_of(self.name)
         made = make_log(target, folder, self.replica, now_ms=self.now_ms, on_event=self._on_event, synced=True)
-        target.disk.sync_directory(target.path)
+        try:
+            target.disk.sync_directory(target.path)
+        except OSError:
+            # The move is refused, and a start would go on with it.
+            target.abandon(made.log)
+            with suppress(OSError):
+                target.disk.remove_tree(folder)
+            raise
         self.made = made
 
     def begin(self, source: Log) -> FutureLog:
