@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 from tests.replication.roles_world import DIRECTORIES, NOW, OTHER, TP, US, RolesWorld
 from tests.storage.at_once import cut_to_leader
-from tests.storage.log_world import batch, read_all
+from tests.storage.log_world import append, batch, read_all
 
 from ottla.config.log import LogConfig
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.memory.loop import VirtualLoop
 from ottla.replication.rolls import AT_ONCE_MAX
 from ottla.storage.errors import FaultKind, RollDue, StorageFault
@@ -24,6 +24,7 @@ VALUE = bytes(100)
 SMALL = LogConfig(segment_bytes=300)
 INDEXED = LogConfig(segment_bytes=1_000, index_interval_bytes=100)
 LEADER_EPOCH = 3
+BESIDE = TopicPartition("u", 0)
 #: Many more than a few rolls take.
 TURNS_MAX = 2_000
 
@@ -107,6 +108,30 @@ def test_a_log_whose_segment_cannot_be_made_goes_on_as_it_was(number: int) -> No
     assert rolled(world, log) is None
     world.follower.append(sent(1), 0)
     assert [segment.base_offset for segment in log.segments] == [0, 1]
+
+
+def test_a_log_that_is_read_again_for_want_of_a_descriptor_begins_no_segment() -> None:
+    world = following()
+    world.follower.append(sent(0), 0)
+    world.stop()
+    world.start()
+    world.role(epoch=10, leader=OTHER, replicas=(US, OTHER))
+    log = world.follower.log
+    directories = world.replicas.directories
+    directories.prefer(BESIDE, directories.directory_of(TP) or "")
+    beside = directories.create(BESIDE, bytes(16), INDEXED, now_ms=NOW)
+    append(beside, b"open, and on the medium")
+    flush = beside.prepare_flush()
+    assert flush is not None
+    flush.run()
+    beside.flushed(flush)
+    with pytest.raises(RollDue):
+        log.stage_replica(sent(1))
+    world.ports.disk.fail("descriptor", log.active.path(), errno.EMFILE, times=1)
+    assert rolled(world, log) is None
+    log.stage_replica(batch(b"v", base_offset=1, leader_epoch=LEADER_EPOCH))
+    log.write_staged()
+    assert [segment.base_offset for segment in log.segments] == [0]
 
 
 def test_a_fault_of_ours_leaves_the_log_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,11 +70,13 @@ class World:
         return [event.message for event in self.events if event.severity is severity]
 
 
-def append(log: Log, count: int = 1, *, word: str = "r") -> None:
+def append(log: Log, count: int = 1, *, word: str = "r", leader_epoch: int = 0) -> None:
     """Appends batches of one record each, which say their offset."""
     for offset in range(log.end_offset, log.end_offset + count):
         batch = encode_batch(
-            [Record(offset, NOW + offset, None, f"{word}{offset}".encode())], base_offset=offset, leader_epoch=0
+            [Record(offset, NOW + offset, None, f"{word}{offset}".encode())],
+            base_offset=offset,
+            leader_epoch=leader_epoch,
         )
         log.stage_replica(memoryview(bytearray(batch)))
     log.write_staged()

@@ -161,7 +161,10 @@ class Rolls:
         """By the disk. Where no descriptor was left, other files are closed for it, once."""
         if fault.kind is FaultKind.NO_DESCRIPTOR and not has_made_room and log.places.around.files.close_half():
             log.roll_failed(begun)
-            log.staging.want_roll(begun.base_offset)
+            if isinstance(begun, LogReading):
+                log.staging.want_reading()
+            else:
+                log.staging.want_roll(begun.base_offset)
             self._start(log, has_made_room=True)
         else:
             self._failed(log, begun, fault)

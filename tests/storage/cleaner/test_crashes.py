@@ -11,9 +11,9 @@ from random import Random
 
 import pytest
 from tests.searches import seeds
-from tests.storage.at_once import clean, done
+from tests.storage.at_once import clean, done, expire
 from tests.storage.cleaner.cleaning import COMPACTED, Cleaner, Kept, compacted_world, newest, put_keyed, records_of
-from tests.storage.log_world import World, marker, put
+from tests.storage.log_world import FOLDER, NOW, World, marker, put
 
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.ports.memory.faults import SimulatedCrash
@@ -234,3 +234,18 @@ def test_a_clean_stop_completes_a_swap_that_is_under_way() -> None:
         assert not [name for name in world.disk.names(world.folder) if name.endswith((".cleaned", ".swap"))]
         assert newest(records_of(log)) == table, f"after {count} steps"
         assert world.warnings == []
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_a_folder_that_cannot_be_opened_for_a_sync_leaves_no_segment_between_two_names(after: int) -> None:
+    """No descriptor is left for a moment. Retention waits while a segment is between its names."""
+    world, log, _ = filled(1)
+    log.reconfigure(CONFIG._replace(cleanup_policy=frozenset({"compact", "delete"})))
+    disk_of(world).fail("sync_directory", FOLDER, errno.EMFILE, after=after, times=1)
+    with suppress(StorageFault, DiskRefused):
+        Cleaner(world).clean(log)
+    assert log.swap is None
+    assert not [name for name in world.disk.names(FOLDER) if name.endswith(".swap")]
+    log.reconfigure(log.config._replace(retention_bytes=0))
+    expire(log, NOW, log.end_offset)
+    assert log.start_offset > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from tests.storage.at_once import expire
+from tests.storage.at_once import cut_to, expire
 from tests.storage.cleaner.cleaning import COMPACTED, Cleaner, compacted_world, put_keyed, records_of
 from tests.storage.log_world import NOW, World
 
@@ -167,3 +167,27 @@ def test_a_segment_that_retention_takes_while_its_times_are_read_is_passed_over(
         while True:
             if (work := next(looking)) is not None:
                 work()
+
+
+def test_a_segment_that_a_cut_opens_again_while_it_is_looked_into_is_written_to() -> None:
+    """It ends in a hole, so that nothing of it goes with the cut."""
+    world = compacted_world(config=COMPACTED._replace(segment_bytes=170))
+    log = world.open()
+    for key in (b"a", b"b", b"b", b"c", b"d"):
+        put_keyed(log, (key, b"v"), timestamp=NOW - HOUR)
+    world.flush(log)
+    assert Cleaner(world).clean(log).cleaned_to == 4
+    assert [segment.base_offset for segment in log.segments] == [0, 2, 4]
+    world.close(log)
+    world.config = world.config._replace(min_compaction_lag_ms=1, segment_bytes=1000)
+    world.cleaned_to = 0
+    log = world.open()
+    looking = looking_for_dirt(log, log.end_offset, NOW)
+    load = next(looking)
+    assert load is not None
+    load()
+    cut_to(log, 1)
+    with suppress(StopIteration):
+        next(looking)
+    put_keyed(log, (b"e", b"v"))
+    assert [record.key for record in records_of(log)] == [b"a", b"e"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from tests.storage.at_once import finish_move, prepare_checkpoints, start_move, write_checkpoints
@@ -24,6 +25,7 @@ from tests.storage.directory_world import (
 
 from ottla.model import TopicPartition
 from ottla.ports.real.disk import RealDisk
+from ottla.steps import done_at_once
 from ottla.storage.directories.errors import (
     DirectoryLocked,
     DirectoryOffline,
@@ -36,6 +38,7 @@ from ottla.storage.directories.events import Severity
 from ottla.storage.errors import StorageFault
 from ottla.storage.formats import offset_checkpoint
 from ottla.storage.formats.names import FolderKind, parse_folder
+from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS
 
 OTHER = TopicPartition("payments", 3)
 #: Of the next topic that has the name.
@@ -767,6 +770,42 @@ def test_a_full_disk_does_not_fail_a_checkpoint_s_directory(world):
     assert directories.online_paths == [A, B]
     write_checkpoints(directories, {TP: 5})
     assert offset_checkpoint.read(world.disk, f"{A}/replication-offset-checkpoint") == {TP: 5}
+
+
+@pytest.mark.parametrize("fault", ["create", "sync_directory"])
+def test_a_checkpoint_that_was_written_in_part_is_lowered_with_its_log(world, fault):
+    """A start must not take the log's cut end for lost records."""
+    directories = world.open()
+    log = create(directories)
+    home = directories.directory_of(TP)
+    append(log, 20)
+    write_checkpoints(directories, {TP: 0})
+    flush(log)
+    path = f"{home}/{HIGH_WATERMARKS}.tmp" if fault == "create" else home
+    world.disk.fail(fault, path, errno.ENOSPC, times=1)
+    write_checkpoints(directories, {TP: 10})
+    done_at_once(log.cutting_to(12, partial(directories.lowering, TP)))
+    world.kill()
+    directories = world.open()
+    assert not directories.offline
+    assert values(directories.get(TP)) == expected(0, 12)
+
+
+def test_a_checkpoint_that_was_written_in_part_is_forgotten_with_its_partition(world):
+    directories = world.open()
+    log = create(directories)
+    append(log, 20)
+    flush(log)
+    world.disk.fail("create", f"*/{HIGH_WATERMARKS}.tmp", errno.ENOSPC, times=1)
+    write_checkpoints(directories, {TP: 20})
+    home = directories.directory_of(TP)
+    directories.delete(TP)
+    directories.prefer(TP, home)
+    append(create(directories, topic_id=LATER_ID), 3)
+    world.kill()
+    directories = world.open()
+    assert not directories.offline
+    assert values(directories.get(TP)) == expected(0, 3)
 
 
 def test_describing_tells_sizes(world):

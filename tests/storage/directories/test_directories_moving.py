@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from functools import partial
 
 import pytest
 from tests.storage.at_once import begin_anew_at, cancel_move, cut_to, finish_move, lower, start_move, write_checkpoints
@@ -23,6 +24,7 @@ from tests.storage.directory_world import (
 
 from ottla.model import TopicPartition
 from ottla.records.record import Record, encode_batch
+from ottla.steps import done_at_once
 from ottla.storage.directories.errors import (
     DirectoryNotFound,
     DirectoryOffline,
@@ -34,6 +36,7 @@ from ottla.storage.errors import StorageFault
 from ottla.storage.formats import move_marker
 
 MARKER = f"{B}/orders-0.ottla-moved"
+OTHER = TopicPartition("payments", 3)
 
 
 @pytest.fixture
@@ -204,6 +207,69 @@ def test_a_copy_that_is_longer_than_its_original_begins_again(world, directories
     copy_all(again)
     moved = values(again.get(TP))
     assert values(finish(again)[0]) == moved
+
+
+@pytest.mark.parametrize("ends", ["stopped", "killed", "target away"])
+def test_a_copy_of_what_its_original_has_no_more_begins_again(world, directories, ends):
+    """The original was cut to what a new leader has, and has gone on beyond the copy's end."""
+    source = directories.get(TP)
+    start(directories)
+    copy_all(directories)
+    flush(directories.future(TP).log)
+    if ends == "target away":
+        world.kill()
+        world.disk.fail("*", f"{B}*", errno.EIO)
+        directories = world.open()
+        source = directories.get(TP)
+    done_at_once(source.cutting_to(50, partial(directories.lowering, TP)))
+    append(source, 100, word="x", leader_epoch=1)
+    flush(source)
+    if ends == "stopped":
+        directories.close({TP: 150})
+    else:
+        world.kill()
+    world.disk.stop_failing()
+    again = world.open()
+    assert again.future(TP).log.end_offset == 0
+    copy_all(again)
+    assert values(finish(again)[0]) == expected(0, 50) + expected(50, 150, "x")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("path", ["*-checkpoint.tmp", "*-future/*0.log"])
+def test_a_copy_that_cannot_begin_again_at_a_start_takes_nothing_else_along(world, directories, path, number):
+    """But for a disk that fails, with which all in it goes offline."""
+    flush(directories.get(TP))
+    directories.prefer(OTHER, B)
+    append(directories.create(OTHER, TOPIC_ID, CONFIG, now_ms=NOW), 3)
+    start(directories)
+    append(directories.get(TP), 20)
+    copy_all(directories)
+    flush(directories.future(TP).log)
+    write_checkpoints(directories, {TP: 100})
+    world.kill()
+    active = max(name for name in world.disk.names(f"{A}/orders-0") if name.endswith(".log"))
+    file = world.disk.open(f"{A}/orders-0/{active}")
+    file.truncate(file.size() - 200)
+    world.disk.fail("create", f"{B}/{path}", number)
+    again = world.open()
+    assert again.moves == {}
+    assert again.online_paths == ([A, B] if number == errno.ENOSPC else [A])
+    assert (again.get(OTHER) is None) == (number == errno.EIO)
+    world.kill()
+    world.disk.stop_failing()
+    again = world.open()
+    copy_all(again)
+    moved = values(again.get(TP))
+    assert values(finish(again)[0]) == moved
+
+
+def test_a_move_that_is_refused_leaves_no_copy_for_the_next_start(world, directories):
+    world.disk.fail("sync_directory", B, errno.EMFILE, times=1)
+    with pytest.raises(StorageFault):
+        start(directories)
+    world.kill()
+    assert world.open().moves == {}
 
 
 def test_a_copy_without_an_original_is_removed(world, directories):

@@ -10,6 +10,7 @@ from tests.storage.at_once import cut_to, expire, of_largest_timestamp
 from tests.storage.log_world import NOW, SMALL, World, append, memory_disk, read_all
 
 from ottla.config.log import LogConfig
+from ottla.steps import DiskSteps, done_at_once
 from ottla.storage.errors import StorageFault
 
 
@@ -161,3 +162,28 @@ def test_closing_makes_everything_certain_in_the_background_or_not() -> None:
             assert read_all(log) == expected
             assert of_largest_timestamp(log) is not None
             assert world.warnings == []
+
+
+def test_no_flush_begins_in_a_log_that_begins_anew_behind_a_cut_that_a_fault_has_ended() -> None:
+    disk = memory_disk()
+    world = World(disk)
+    log = world.open()
+    for _ in range(3):
+        append(log, b"a")
+        log.roll(NOW)
+    disk.fail("remove", "*", errno.ENOSPC, times=1)
+    with pytest.raises(StorageFault):
+        cut_to(log, 1)
+    held: list[bool] = []
+
+    def lowering(_offset: int) -> DiskSteps[None]:
+        held.append(log.prepare_flush() is None)
+        yield None
+
+    done_at_once(log.beginning_anew_at(7, lowering))
+    assert held
+    assert all(held)
+    assert (log.start_offset, log.end_offset) == (7, 7)
+    append(log, b"b")
+    world.flush(log)
+    assert log.recovery_point == 8

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -10,8 +12,9 @@ from tests.storage.log_world import NOW, World, batch, marker, put
 
 from ottla.config import LogConfig
 from ottla.model import ErrorCode
+from ottla.ports.memory.disk import MemoryDisk
 from ottla.steps import done_at_once
-from ottla.storage.errors import AppendRefused, BadBatch
+from ottla.storage.errors import AppendRefused, BadBatch, StorageFault
 from ottla.storage.log.append import AppendResult, Origin
 from ottla.storage.log.batch_walk import walk
 from ottla.storage.log.indexes.txn_file import ENTRIES_A_PIECE
@@ -218,3 +221,71 @@ def test_a_reader_is_told_of_the_transactions_in_what_it_reads_and_of_few_others
         assert len(told) < len(needed) + 20 < len(everything)
     assert log.aborted_in(limit, log.read(limit, 200, limit), limit) == []
     assert log.aborted_in(0, log.read(0, 200, limit), 2) == log.aborted_transactions(0, 2)
+
+
+def _flush_without_room(log: Log) -> None:
+    flush = log.prepare_flush()
+    assert flush is not None
+    with pytest.raises(StorageFault):
+        flush.run()
+    log.durability.refused(flush)
+
+
+def _roll_without_room(log: Log) -> None:
+    with pytest.raises(StorageFault):
+        log.roll(NOW)
+
+
+@pytest.mark.parametrize(
+    ("refused", "operation", "path"),
+    [
+        (_flush_without_room, "create", "*leader-epoch-checkpoint.tmp"),
+        (_flush_without_room, "write", "*.txnindex"),
+        (_roll_without_room, "create", "*.log"),
+        (_roll_without_room, "write", "*.txnindex"),
+    ],
+)
+def test_what_a_refused_write_left_of_aborted_transactions_is_cut_with_the_log(
+    refused: Callable[[Log], None], operation: str, path: str
+) -> None:
+    """None is shown that the log has no more, and none is missing for it."""
+    world = World(config=LogConfig(retention_ms=-1))
+    assert isinstance(world.disk, MemoryDisk)
+    log = world.open()
+    write(log, 9, 0, transactional=False)
+    world.flush(log)
+    for sequence in range(3):
+        write(log, 1, sequence)
+        end(log, 1, aborts=True)
+    log.begin_leader_epoch(1)
+    log.stage(batch(b"v"), leader_epoch=1, now_ms=NOW)
+    log.write_staged()
+    world.disk.fail(operation, path, errno.ENOSPC)
+    refused(log)
+    world.disk.stop_failing()
+    cut_to(log, 1)
+    write(log, 1, 0)
+    write(log, 2, 0)
+    end(log, 2, aborts=True)
+    end(log, 1, aborts=False)
+    write(log, 1, 1)
+    world.close(log)
+    log = world.open()
+    assert log.aborted_transactions(0, log.end_offset) == [(2, 2)]
+
+
+def test_a_stop_that_has_no_descriptor_at_first_writes_all_the_next_time() -> None:
+    world = World(config=LogConfig(retention_ms=-1))
+    assert isinstance(world.disk, MemoryDisk)
+    log = world.open()
+    write(log, 9, 0, transactional=False)
+    log.roll(NOW)
+    log = world.open(clean=False)
+    write(log, 1, 0)
+    end(log, 1, aborts=True)
+    world.disk.fail("descriptor", log.segments[0].path(), errno.EMFILE)
+    with pytest.raises(StorageFault):
+        log.prepare_close()
+    world.disk.stop_failing()
+    world.close(log)
+    assert world.open().aborted_transactions(0, 10) == [(1, 1)]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
+from random import Random
 
 import pytest
 from tests.storage.at_once import cut_to, first_at_or_after, of_largest_timestamp
-from tests.storage.log_world import NOW, SMALL, World, append, batch, put, read_all
+from tests.storage.log_world import NOW, SMALL, World, append, batch, marker, memory_disk, put, read_all
 
 from ottla.config.log import LogConfig
 from ottla.ports.disk import Disk
-from ottla.storage.errors import CorruptLog, LostRecords
+from ottla.storage.errors import CorruptLog, LostRecords, StorageFault
+from ottla.storage.log.append import Origin
 from ottla.storage.log.log import Log
 
 
@@ -394,3 +397,37 @@ def test_a_start_beyond_the_end_begins_anew() -> None:
         log = world.open(clean=clean)
         assert (log.start_offset, log.end_offset, read_all(log)) == (100, 100, [])
         log.abandon()
+
+
+@pytest.mark.parametrize("operation", ["create", "write"])
+@pytest.mark.parametrize("rolled", [False, True])
+def test_aborted_transactions_that_a_start_finds_no_room_for_are_known_and_written_later(
+    operation: str, rolled: bool
+) -> None:
+    disk = memory_disk()
+    world = World(disk)
+    log = world.open()
+    expected = []
+    for number in range(3):
+        first = put(log, batch(b"t", producer=(7, 0, number), transactional=True)).first_offset
+        put(log, marker(7, 0, aborts=True), origin=Origin.COORDINATOR)
+        expected.append((7, first))
+        if rolled:
+            log.roll(NOW)
+    disk.fail(operation, "*.txnindex", errno.ENOSPC)
+    log = world.open(clean=False)
+    assert log.aborted_transactions(0, log.end_offset) == expected
+    flush = log.prepare_flush()
+    assert flush is not None
+    with pytest.raises(StorageFault):
+        flush.run()
+    log.durability.refused(flush)
+    assert log.recovery_point == 0, "a start relies on them"
+    disk.stop_failing()
+    world.flush(log)
+    assert log.recovery_point == log.end_offset
+    world.crash(Random(1))
+    log = world.open(clean=False)
+    assert log.aborted_transactions(0, log.end_offset) == expected
+    world.close(log)
+    assert world.open().aborted_transactions(0, log.end_offset) == expected

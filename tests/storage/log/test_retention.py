@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from random import Random
 
 import pytest
 from tests.storage.at_once import expire
@@ -223,3 +224,33 @@ def test_segments_whose_names_a_fault_left_are_removed_once_they_are_aside() -> 
     for removal in removals:
         removal.run()
     assert not [name for name in disk.names(world.folder) if name.endswith(".deleted")]
+
+
+def test_a_log_that_nobody_writes_to_behind_a_stop_expires_as_a_whole() -> None:
+    """Its snapshot stands where it ends, and so the roll has nothing for a flush to do but the new segment's name."""
+    world = World(config=LogConfig(retention_ms=MINUTE))
+    log = world.open()
+    put(log, batch(b"v", producer=(1, 0, 0)))
+    world.close(log)
+    log = world.open()
+    for _ in range(2):
+        expire(log, NOW + 10 * MINUTE, log.end_offset)
+        if log.flush_due(NOW + 10 * MINUTE):
+            world.flush(log)
+    assert (bases(log), log.start_offset) == ([1], 1)
+    assert not log.flush_due(NOW + 10 * MINUTE)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nothing_goes_while_a_flush_makes_the_next_segment_certain(seed: int) -> None:
+    world = World(config=LogConfig(retention_ms=MINUTE))
+    log = world.open()
+    put(log, batch(b"v", producer=(1, 0, 0)))
+    world.flush(log)
+    expire(log, NOW + 10 * MINUTE, log.end_offset)
+    flush = log.prepare_flush()
+    assert flush is not None
+    expire(log, NOW + 10 * MINUTE, log.end_offset)
+    world.crash(Random(seed))
+    log = world.open(clean=False)
+    assert log.end_offset == 1

@@ -18,6 +18,7 @@ from ottla.storage.log.append import Origin
 from ottla.storage.log.log import Log
 from ottla.storage.log.producers.overlay import Overlay
 from ottla.storage.log.producers.producer_state import ActiveProducer
+from ottla.storage.log.rolling import LogReading
 
 CONFIG = LogConfig(segment_bytes=1 << 20, retention_ms=-1)
 
@@ -280,3 +281,41 @@ def test_a_stop_behind_a_flush_that_began_before_a_roll_leaves_one_snapshot() ->
     world.close(log)
     assert snapshots(world)[-1] == 3
     assert known(world.open())[0].last_sequence == 2
+
+
+@pytest.mark.parametrize("by_a_worker", [False, True])
+def test_a_damaged_snapshot_of_a_stop_is_made_anew_though_nothing_is_written(by_a_worker: bool) -> None:
+    disk = memory_disk()
+    world = World(disk, CONFIG)
+    log = world.open()
+    send(log, 1, transactional=True)
+    world.close(log)
+    disk.flip(world.path(f"{1:020d}.snapshot"), 12)
+    log = world.open()
+    if by_a_worker:
+        reading = LogReading(log.staging)
+        reading.run()
+        reading.finish()
+    assert log.first_unstable_offset == 0
+    world.close(log)
+    assert snapshots(world) == [1]
+    assert world.open().first_unstable_offset == 0
+
+
+def test_a_stop_s_snapshot_that_was_replaced_while_the_log_was_cut_back_to_it_is_taken_again() -> None:
+    world = World(config=CONFIG)
+    log = world.open()
+    send(log, 1, transactional=True)
+    world.close(log)
+    log = world.open()
+    send(log, 2)
+    log.roll(NOW)
+    flush = log.prepare_flush()
+    assert flush is not None
+    cut_to(log, 1)
+    flush.run()
+    log.flushed(flush)
+    assert snapshots(world) == []
+    world.close(log)
+    assert snapshots(world) == [1]
+    assert world.open().first_unstable_offset == 0

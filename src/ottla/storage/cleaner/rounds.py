@@ -292,9 +292,11 @@ def _swap_in(log: Log, swap: Swap, around: PassContext) -> Generator[Step, Any, 
         yield _naming_faults(log, swap.sync)
     except Exception:
         # Where the pass itself is ended, closing the log settles it.
-        if swap.stage in {Stage.WRITTEN, Stage.NAMED} and around.is_current(log):
-            with suppress(OSError):
-                yield Changing(swap.dropping())
+        if around.is_current(log):
+            # One that serves gets its name: until then retention takes nothing from the log.
+            ends = swap.dropping() if swap.stage in {Stage.WRITTEN, Stage.NAMED} else swap.settling()
+            with suppress(OSError, PassInterrupted):
+                yield Changing(ends)
         raise
     finally:
         for removal in removals:

@@ -53,6 +53,8 @@ class Checkpoints:
     contents: dict[str, bytes] = field(default_factory=dict)
     #: Whether the recovery points could not be read: then no log of the directory may skip its recovery.
     damaged: bool = False
+    #: Whether a write has failed behind its first file, and none has followed: files may say what `tables` do not.
+    _is_half_written: bool = False
     #: Writes are numbered as they are begun, and small changes with them. Of those of everything `_begun` is the last,
     #: and `_latest` the last that reached the disk.
     _numbered: int = 0
@@ -124,7 +126,7 @@ class Checkpoints:
 
         None where none does, and no write is under way that could.
         """
-        if self._begun == self._latest and all(self.offset(name, partition) <= offset for name in _LOWERED):
+        if self._begun == self._latest and not self._may_exceed(partition, offset):
             return None
         return partial(self._lower, self._next_number(), partition, offset)
 
@@ -143,7 +145,7 @@ class Checkpoints:
             if number < self._latest:
                 return  # that one was prepared when they stood in no table any more
             self._forgotten.update(dict.fromkeys(partitions, number))
-            if any(map(self.mentions, partitions)):
+            if self._is_half_written or any(map(self.mentions, partitions)):
                 self._replace(_without(self.tables, set(partitions)))
 
     def _lower(self, number: int, partition: TopicPartition, offset: int) -> None:
@@ -151,8 +153,12 @@ class Checkpoints:
             if number < self._latest:
                 return  # that one was begun when the log said no more
             self._lowered[partition] = (number, offset)
-            if any(self.offset(name, partition) > offset for name in _LOWERED):
+            if self._may_exceed(partition, offset):
                 self._replace(_at_most(self.tables, {partition: offset}))
+
+    def _may_exceed(self, partition: TopicPartition, offset: int) -> bool:
+        """Whether a file may say more of the partition's log than this."""
+        return self._is_half_written or any(self.offset(name, partition) > offset for name in _LOWERED)
 
     def _replace(self, tables: Tables) -> None:
         changed = [
@@ -163,10 +169,12 @@ class Checkpoints:
         for name, data in changed:
             self.contents.pop(name, None)
             replace_file(self.disk, os.path.join(self.directory, name), data)
+            self._is_half_written = True
         if changed:
             self.disk.sync_directory(self.directory)
         self.contents.update(changed)
         self.tables = tables
+        self._is_half_written = False
 
 
 def _without(tables: Tables, partitions: Container[TopicPartition]) -> Tables:

@@ -22,7 +22,7 @@ from ottla.storage.directories.opening import Job, KnownTopics, OpenedFolder, Ru
 from ottla.storage.directories.placing import adopt_topic_id
 from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.directories.survey import DirectorySurvey, some_names, survey
-from ottla.storage.errors import has_no_descriptor, passes
+from ottla.storage.errors import StorageFault, has_no_descriptor, passes
 from ottla.storage.formats.names import FolderKind
 from ottla.storage.log.log import Log
 
@@ -341,11 +341,25 @@ class Loading:
             # The source may have been cleaned in a life in which the copy was away.
             unknown = opened.log.start_offset
             move = FutureLog(partition, source, directory, name, opened.log, cleaned_to=unknown)
-            if opened.log.end_offset > source.end_offset:
-                # A crash took records from the original that had reached the copy; the two must not differ.
-                move.start_over()
+            if move.parts_from_source and not self._begins_anew(move):
+                return
             directory.futures[partition] = (name, opened.log)
             self.moves[partition] = move
+
+    def _begins_anew(self, move: FutureLog) -> bool:
+        """False where that cannot be: without room for it the next start finds the copy as this one has."""
+        directory = move.target
+        try:
+            move.start_over()
+        except (OSError, StorageFault) as error:
+            directory.abandon(move.log)
+            fault = error if isinstance(error, StorageFault) else StorageFault.of(directory.path, error)
+            if fault.directory_failed:
+                self._fail(directory, str(fault))
+            else:
+                directory.warn(self._on_event, f"the copy in {move.folder} is left in place: {fault}", move.partition)
+            return False
+        return True
 
     def _remove_copy(self, directory: LogDirectory, partition: TopicPartition, name: str) -> None:
         path = directory.discard(name, partition, self._entropy)

@@ -16,6 +16,7 @@ partition's name, or two and the marker.
 from __future__ import annotations
 
 import os.path
+from contextlib import suppress
 
 from ottla.config.log import LogConfig
 from ottla.model import TopicPartition
@@ -89,6 +90,17 @@ class FutureLog:
         source, end = self.source, self.log.end_offset
         was_cut = self._generation != source.durability.generation
         return was_cut or not source.start_offset <= end <= source.end_offset
+
+    @property
+    def parts_from_source(self) -> bool:
+        """Whether a copy that a start has found may have what its original has no more: that lost it in a crash, or was
+        cut while nobody knew of the copy, or before that began again. What is of one leader epoch in both is the same;
+        where that ends earlier in the original, another leader's records follow there, or none."""
+        source, end, epoch = self.source, self.log.end_offset, self.log.epochs.latest
+        if end > source.end_offset or epoch < 0:
+            return end > source.end_offset
+        known = source.epochs.end_offset_for(epoch, source.end_offset)
+        return known is None or known[0] != epoch or known[1] < end
 
     def missing(self) -> MissingPlace | None:
         """What a worker is to read before the next step can be taken without waiting for the disk."""
@@ -194,7 +206,14 @@ class CopyCreation:
         self._prepare()
         folder = target.path_of(self.name)
         made = make_log(target, folder, self.replica, now_ms=self.now_ms, on_event=self._on_event, synced=True)
-        target.disk.sync_directory(target.path)
+        try:
+            target.disk.sync_directory(target.path)
+        except OSError:
+            # The move is refused, and a start would go on with it.
+            target.abandon(made.log)
+            with suppress(OSError):
+                target.disk.remove_tree(folder)
+            raise
         self.made = made
 
     def begin(self, source: Log) -> FutureLog:

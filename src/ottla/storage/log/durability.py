@@ -120,9 +120,9 @@ class Durability:
         self._unsynced = [segment for segment in self._unsynced if segment not in gone]
 
     def is_certain(self, segment: Segment) -> bool:
-        """Whether the segment would be there after a power cut."""
+        """Whether the segment would be there after a power cut. Its name is once the flush behind it has run."""
         if segment.base_offset == self.recovery_point:
-            return not self.names_changed
+            return not self.names_changed and self._flush is None
         return segment.base_offset < self.recovery_point
 
     def aborted_waits(self) -> None:
@@ -180,11 +180,20 @@ class Durability:
             return not self.is_held
         if unflushed <= 0:
             self._unflushed_since_ms = -1
-        elif self._unflushed_since_ms < 0:
+            return self._is_name_due
+        if self._unflushed_since_ms < 0:
             self._unflushed_since_ms = now_ms
         else:
             return now_ms - self._unflushed_since_ms >= config.flush_ms
         return False
+
+    @property
+    def _is_name_due(self) -> bool:
+        """Whether the log has rolled when everything in it was flushed: retention waits for the next segment's name,
+        and nobody may write there for long."""
+        places = self._places
+        is_rolled = len(places.segments) > 1 and places.active.base_offset == self.recovery_point
+        return is_rolled and self.names_changed and bool(self._unsynced_paths)
 
     def prepare(self, *, closing: bool) -> Flush | None:
         """What is not on the medium yet, up to the log's end; None where there is nothing, where a flush is running, or
@@ -213,7 +222,12 @@ class Durability:
             elif places.active.aborted_waiting:
                 writes = places.active.aborted_writes()
                 self._unsynced_paths.extend(write.path for write in writes)
-            self._flush = self._collected(writes, closing=closing)
+            # Of sealed ones only where a start has found no room for them.
+            late = [write for segment in self._unsynced for write in segment.aborted_writes()]
+            self._unsynced_paths.extend(write.path for write in late)
+            self._flush = self._collected([*writes, *late], closing=closing)
+            if closing:
+                self._is_touched, self._complete_end = False, places.end_offset
         return self._flush
 
     def flushed(self, flush: Flush) -> None:
@@ -225,7 +239,8 @@ class Durability:
         if flush.snapshot is not None:  # what a roll has taken meanwhile is for the next one
             self._producer_memory.settle()
         if flush.generation == self.generation and flush.writes_done:
-            self._places.active.indexes_written(flush.writes)
+            for segment in (*self._unsynced, self._places.active):
+                segment.indexes_written(flush.writes)
         if flush.generation != self.generation:
             # The log was cut meanwhile: what was synced may not be what is there. All of it is done again.
             self._leader_epochs.must_be_written()
@@ -266,7 +281,8 @@ class Durability:
 
     def _completing(self) -> Sequence[BesideWrite]:
         """What completes the index of the active segment; and takes the producers' state, where either is behind."""
-        if not self._is_touched and self._complete_end == self._places.end_offset:
+        is_complete = not self._is_touched and self._complete_end == self._places.end_offset
+        if is_complete and not self._producer_memory.lacks_snapshot:
             return ()
         active = self._places.active
         writes: Sequence[BesideWrite] = ()
@@ -274,7 +290,6 @@ class Durability:
             writes = active.index_writes()
             self._unsynced_paths.extend(index_paths(active))
         self._producer_memory.take_for_stop()
-        self._is_touched, self._complete_end = False, self._places.end_offset
         return writes
 
     def _collected(self, writes: Sequence[BesideWrite], *, closing: bool) -> Flush | None:
@@ -302,7 +317,7 @@ class Durability:
             pending,
             writes,
             # A start looks for aborted transactions from the recovery point on.
-            must_write=closing or places.active.aborted_waiting > 0,
+            must_write=closing or any(segment.aborted_waiting for segment in (*self._unsynced, places.active)),
         )
         # Only now, since a file that does not open leaves it all to be done.
         self.is_wanted = False

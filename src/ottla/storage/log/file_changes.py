@@ -69,15 +69,16 @@ def done(log: Log, work: Work) -> DiskSteps[None]:
 
 
 def loading(log: Log, segment: Segment) -> DiskSteps[None]:
-    """Has a worker open the segment's file and read what stands beside it, unless retention takes the segment away."""
-    twin = segment.twin()
+    """Has a worker open the segment's file and read what stands beside it, unless retention takes the segment away, or
+    the log is cut: a segment that was sealed may be written to from then on."""
+    twin, generation = segment.twin(), log.durability.generation
     try:
         yield from done(log, twin.load)
     except (OSError, BadBatch):
-        if segment in log.places:
+        if segment in log.places and log.durability.generation == generation:
             raise
     else:
-        if segment in log.places and not log.is_abandoned:
+        if segment in log.places and log.durability.generation == generation and not log.is_abandoned:
             segment.adopt(twin)
     finally:
         twin.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
@@ -165,6 +165,8 @@ class LogReading:
         self._twin = self._segment.twin()
         self.segments = list(staging.places.segments)
         self._producers: ProducerStates | None = None
+        #: Snapshots that were found damaged, whose files are gone.
+        self._damaged: Collection[int] = ()
 
     def run(self) -> None:
         """Blocks; raises OSError and CorruptLog, and may then run again."""
@@ -180,7 +182,8 @@ class LogReading:
         if memory.loaded is not None or memory.knows_of_none:
             return
         twins = [each.twin() for each in self.segments]
-        snapshots = Snapshots(places.around, memory.snapshots.offsets)
+        known = memory.snapshots.offsets
+        snapshots = Snapshots(places.around, known)
         try:
             self._producers = load_producers(
                 places.tp, twins, snapshots, places.start_offset, places.end_offset, memory.opened_ms
@@ -188,12 +191,13 @@ class LogReading:
         finally:
             for twin in twins:
                 twin.close()
+        self._damaged = frozenset(known).difference(snapshots.offsets)
 
     def finish(self) -> None:
         self._segment.adopt(self._twin)
         self._twin.close()
         if self._producers is not None:
-            self._staging.producer_memory.are_read(self._producers)
+            self._staging.producer_memory.are_read(self._producers, self._damaged)
 
     def close(self) -> None:
         self._twin.close()

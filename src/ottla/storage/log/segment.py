@@ -11,7 +11,7 @@ from typing import Final, Self
 from ottla.ports import File
 from ottla.ports.whole_files import replace_file
 from ottla.records.batch import OFFSET_MAX
-from ottla.storage.errors import DamagedIndex
+from ottla.storage.errors import DamagedIndex, passes
 from ottla.storage.formats.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX
 from ottla.storage.log.batch_walk import read_header
 from ottla.storage.log.indexes import txn_index
@@ -199,7 +199,19 @@ class Segment(IndexedFile):
         self._aborted_on_disk = True
 
     def add_aborted(self, entry: AbortedTransaction) -> None:
-        """At a start, with the caller waiting for the disk: unless the file has it."""
+        """At a start, with the caller waiting for the disk: unless the file has it. Where there is no room for it, it
+        waits with all that come behind it, and the next flush writes them."""
+        if self._aborted_tail:
+            self.note_aborted(entry)
+            return
+        try:
+            self._append_aborted(entry)
+        except OSError as refusal:
+            if not passes(refusal):
+                raise
+            self.note_aborted(entry)
+
+    def _append_aborted(self, entry: AbortedTransaction) -> None:
         count = 0
         try:
             if self._aborted is not None:
@@ -212,7 +224,13 @@ class Segment(IndexedFile):
         except (DamagedIndex, FileNotFoundError):
             # The next look into it makes it anew from the log, this entry included.
             return
-        self.write_beside(TXN_INDEX, txn_index.encode([entry]), count * txn_index.ENTRY.size)
+        end = count * txn_index.ENTRY.size
+        try:
+            self.write_beside(TXN_INDEX, txn_index.encode([entry]), end)
+        except OSError:
+            with suppress(OSError):
+                self.write_beside(TXN_INDEX, b"", end)  # a part of it would be damage
+            raise
         if count == 0:
             self._aborted = [entry]
         elif self._aborted is not None:
@@ -227,6 +245,17 @@ class Segment(IndexedFile):
             with self._txn_index() as index:
                 for _ in index.pieces():
                     pass
+
+    def find_aborted(self) -> None:
+        """Of a twin, before their file is cut. A flush or a roll that found no room may have begun it, or have got as
+        far as within an entry, and nobody took note of that: what stands there would be taken for written."""
+        path, disk = self.path(TXN_INDEX), self.around.disk
+        if not disk.exists(path):
+            return
+        self._aborted_on_disk = True
+        size = disk.size(path)
+        if size % txn_index.ENTRY.size:
+            self.write_beside(TXN_INDEX, b"", size - size % txn_index.ENTRY.size)
 
     def cut_aborted(self, offset: int) -> None:
         """Leaves those whose marker lies before; raises DamagedIndex, and FileNotFoundError."""

@@ -83,10 +83,10 @@ def beginning_anew_at(
 ) -> DiskSteps[None]:
     """Drops everything; the log is empty and begins at `offset`."""
     log.discard_staged()
+    yield from following(log)
     _wait_for_workers(log)
     log.durability.hold()
     try:
-        yield from following(log)
         yield from log.settling_swap()
         log.durability.lower(min(offset, log.start_offset))
         # A crash in the middle leaves an empty folder, or one with some of the segments.
@@ -248,6 +248,7 @@ class FileCut:
         for path, size in self._sizes:
             if self._disk.exists(path) and self._disk.size(path) > size:
                 self._twin.write_at(path, b"", size)
+        self._twin.find_aborted()
         with suppress(DamagedIndex, FileNotFoundError):  # the next look makes it anew, from the log as it is then
             self._twin.cut_aborted(self._end_offset)
 

@@ -11,7 +11,7 @@ and at or below the log's end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from ottla.storage.log.opening.loading import load_producers
@@ -49,8 +49,9 @@ class ProducerMemory:
                 )
         return states
 
-    def are_read(self, states: ProducerStates) -> None:
-        """A worker has read them, unless they were read here meanwhile."""
+    def are_read(self, states: ProducerStates, damaged: Collection[int]) -> None:
+        """A worker has read them, unless they were read here meanwhile. `damaged`: snapshots that it has removed."""
+        self.snapshots.forget(damaged)
         if self.loaded is None:
             self.loaded = states
 
@@ -97,6 +98,12 @@ class ProducerMemory:
             assert self.pending is None, "one at a time"
             self.pending = snapshot
 
+    @property
+    def lacks_snapshot(self) -> bool:
+        """Whether a start would know of no producer, or read the log for them: the snapshot of the last stop was
+        damaged, and is gone."""
+        return self.has_any and self.pending is None and self.snapshots.latest != self._places.end_offset
+
     def take_for_stop(self) -> None:
         """So that a start reads nothing of the log for it."""
         snapshots = self.snapshots
@@ -118,6 +125,9 @@ class ProducerMemory:
         if pending.is_written and not pending.is_void:
             self.snapshots.taken(pending.offset, pending.superseded)
             return []
+        if pending.replaced is not None:
+            # The log was cut back, perhaps to where that one stands, while a flush replaced it.
+            self.snapshots.forget((pending.replaced,))
         return [pending.path] if pending.is_begun else []
 
     # -- the log has changed

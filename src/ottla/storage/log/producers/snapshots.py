@@ -104,8 +104,8 @@ class PendingSnapshot:
     """What is to be a snapshot: the producers' state as it was at an offset, frozen until the flush has written it."""
 
     __slots__ = (
-        *("_disk", "_frozen", "_producers", "_superseded_path", "is_begun", "is_needed", "is_void", "is_written"),
-        *("offset", "path", "superseded"),
+        *("_disk", "_frozen", "_producers", "_superseded_path", "is_begun", "is_needed", "is_void"),
+        *("is_written", "offset", "path", "replaced", "superseded"),
     )
 
     def __init__(
@@ -130,6 +130,8 @@ class PendingSnapshot:
         #: Whether there may be a file.
         self.is_begun = False
         self.is_written = False
+        #: The one whose file has gone for it by now.
+        self.replaced: int | None = None
         self._disk = snapshots.around.disk
         self._producers = producers
         self._frozen = frozen
@@ -155,6 +157,7 @@ class PendingSnapshot:
     def supersede(self) -> None:
         """Blocks: once it is certain, what it stands for goes."""
         if self._superseded_path is not None and self.is_written:
+            self.replaced = self.superseded
             with suppress(FileNotFoundError):
                 self._disk.remove(self._superseded_path)
 
