@@ -7,7 +7,7 @@ import errno
 from collections.abc import Mapping, Sequence
 
 import pytest
-from tests.replication.roles_world import DIRECTORIES, TP, US, RolesWorld
+from tests.replication.roles_world import DIRECTORIES, OTHER, TP, US, RolesWorld
 
 from ottla.broker.announcements import BrokerAnnouncements
 from ottla.config import Config
@@ -139,6 +139,9 @@ class FullDisk:
         refused = await self._announced.take_roles(Origin(BrokerId(1), Epoch(5)), [self.world.state(1)])
         return refused.get(TP, ErrorCode.NONE)
 
+    async def hears(self, update: MetadataUpdate) -> ErrorCode:
+        return await self._announced.take_metadata(Origin(BrokerId(1), Epoch(5)), update)
+
     async def keeps_for(self, ms: int) -> None:
         self._retention_ms = ms
         changed = {TP.topic: {"retention.ms": str(ms)}}
@@ -190,5 +193,23 @@ def test_settings_that_change_while_a_worker_makes_a_log_that_lacked_room_govern
         assert full.world.leader.log.config.retention_ms == 7000
         await full.keeps_for(8000)
         assert full.world.leader.log.config.retention_ms == 8000
+
+    full.world.ports.loop.run_until_complete(work())
+
+
+@pytest.mark.parametrize("is_later", [True, False])
+def test_a_log_that_lacked_room_is_not_made_where_its_partition_is_elsewhere_by_now(is_later: bool) -> None:
+    """The move to this broker was called off while it was away, and nobody will stop a replica here."""
+    full = FullDisk()
+
+    async def work() -> None:
+        assert await full.gives_role() is ErrorCode.KAFKA_STORAGE_ERROR
+        elsewhere = full.world.state(2 if is_later else 0, OTHER, replicas=(OTHER,), controller_epoch=5)
+        update = MetadataUpdate(controller_epoch=Epoch(5), whole=True, partitions=[elsewhere])
+        assert await full.hears(update) is ErrorCode.NONE
+        full.world.ports.disk.stop_failing()
+        await full.makes_missing()
+        assert full.has_log() is not is_later
+        assert full.world.replicas.lacks_some is not is_later
 
     full.world.ports.loop.run_until_complete(work())

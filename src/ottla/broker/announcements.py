@@ -181,13 +181,8 @@ class BrokerAnnouncements:
         ours, replicas = self._broker_id, self._replicas
         moved: list[TopicPartition] = []
         for piece in pieces(states):
-            for state in piece:
-                if ours in state.replicas:
-                    continue
-                tp = TopicPartition(state.topic, state.partition)
-                role = replicas.leaders.get(tp) or replicas.followers.get(tp)
-                if role is not None and role.epoch <= state.leader_epoch and role.log.topic_id == state.topic_id:
-                    moved.append(tp)
+            gone = [state for state in piece if ours not in state.replicas and replicas.is_here_before(state)]
+            moved += [TopicPartition(state.topic, state.partition) for state in gone]
             yield
         return moved
 

@@ -205,6 +205,14 @@ class Replicas:
         yield from self._listeners.catching_up()
         yield from self._missing.try_again(owner.replicas_made)
 
+    def is_here_before(self, state: PartitionState) -> bool:
+        """Whether the partition has a role here, or waits for room to have one, by a decision that is no later."""
+        tp = TopicPartition(state.topic, state.partition)
+        role = self.leaders.get(tp) or self.followers.get(tp)
+        if role is None:
+            return self._missing.is_awaited(tp, state.topic_id, state.leader_epoch)
+        return role.epoch <= state.leader_epoch and role.log.topic_id == state.topic_id
+
     @property
     def lacks_some(self) -> bool:
         """Whether there is anything to try again."""
