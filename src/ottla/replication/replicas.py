@@ -498,7 +498,7 @@ def _is_older(state: PartitionState, role: Leader | Follower) -> bool:
 
 def _note_state(role: Leader | Follower, state: PartitionState | Leader) -> None:
     role.controller_epoch, role.partition_epoch = state.controller_epoch, state.partition_epoch
-    role.adding_replicas = state.adding_replicas
+    role.adding_replicas, role.removing_replicas = state.adding_replicas, state.removing_replicas
 
 
 def _is_same_topic(announced: bytes, stored: bytes) -> bool:
