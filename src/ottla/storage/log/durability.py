@@ -180,7 +180,8 @@ class Durability:
             return not self.is_held
         if unflushed <= 0:
             self._unflushed_since_ms = -1
-        elif self._unflushed_since_ms < 0:
+        elif self._unflushed_since_ms < 0 or now_ms < self._unflushed_since_ms:
+            # In the second case the clock was set back, by an hour perhaps.
             self._unflushed_since_ms = now_ms
         else:
             return now_ms - self._unflushed_since_ms >= config.flush_ms
