@@ -276,7 +276,10 @@ class Replicas:
             return
         if state.leader_epoch > leader.epoch:
             leader.begin_epoch(state.leader_epoch)
-        isr.assigned(state.replicas, isr.members if is_known else state.isr, now_ms)
+        if is_known:
+            isr.reassigned(state.replicas)
+        else:
+            isr.assigned(state.replicas, state.isr, now_ms)
         _note_state(leader, state)
         leader.advance()
         self.waiters.changed_between_rounds(leader.tp)
