@@ -6,7 +6,7 @@ import asyncio
 import errno
 
 import pytest
-from tests.replication.roles_world import DIRECTORIES, TP, RolesWorld
+from tests.replication.roles_world import DIRECTORIES, OTHER, TP, RolesWorld
 from tests.storage.log_world import append
 
 from ottla.metadata import PartitionState
@@ -155,6 +155,21 @@ def test_what_was_opened_again_and_is_gone_since_is_said_no_more(how: str) -> No
         assert not replicas.lacks_some
 
     world.ports.loop.run_until_complete(work())
+
+
+def test_what_goes_in_and_out_of_a_topic_is_counted_on_while_any_of_its_partitions_is_here() -> None:
+    """One of them may have moved to another broker; requests remember where the others' are counted."""
+    world = RolesWorld()
+    replicas = world.replicas
+    run(world, replicas.take_on([*states(world, 2), world.state(1, OTHER, partition=2)], lambda _: world.config))
+    traffic = replicas.traffic.of(TP.topic)
+    traffic.bytes_out = 7
+    for number in (1, 0):
+        run(world, replicas.give_up([tp(number)], delete=True))
+        assert [found for _, found in replicas.traffic] == [traffic]
+    run(world, replicas.give_up([tp(2)], delete=True))
+    assert list(replicas.traffic) == []
+    assert replicas.traffic.gone.bytes_out == 7
 
 
 def test_a_deletion_that_the_disk_refuses_is_answered_by_itself() -> None:

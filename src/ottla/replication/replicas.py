@@ -375,7 +375,11 @@ class Replicas:
         self.waiters.settle_outside(self._clock.monotonic_ms())
         if not delete:
             return {}
-        for topic in {tp.topic for tp in partitions}:
+        topics = {tp.topic for tp in partitions}
+        for piece in pieces([*self.leaders, *self.followers]):
+            topics.difference_update(tp.topic for tp in piece)
+            yield None
+        for topic in topics:
             self.traffic.forget(topic)
         yield from self.files.work_ends(partitions)
         deletion = yield from self.directories.delete_many(partitions)
