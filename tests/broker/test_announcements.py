@@ -14,6 +14,7 @@ from ottla.config import Config
 from ottla.config.live import LiveConfig
 from ottla.controller.announcing.origin import Origin
 from ottla.controller.deciding.orders import EPOCH_DURING_DELETE, ReplicaStop
+from ottla.coordination.errors import ConnectionLoss
 from ottla.metadata import MetadataCache, MetadataUpdate
 from ottla.model import BrokerId, Epoch, ErrorCode
 
@@ -114,6 +115,40 @@ def test_settings_that_a_start_has_read_of_a_deleted_topic_are_not_those_of_a_la
         assert await announced.take_roles(controller, [world.state(1, controller_epoch=5)]) == {}
         assert await announced.take_metadata(controller, update) is ErrorCode.NONE
         assert read == []
+
+    world.ports.loop.run_until_complete(work())
+
+
+def test_settings_that_cannot_be_read_just_now_are_read_when_the_topic_is_announced_again() -> None:
+    """What is known of its name may be of an earlier topic, whose node in the tree outlived it."""
+    world, metadata = RolesWorld(), MetadataCache()
+    faults: list[Exception] = [ConnectionLoss("planted")]
+
+    async def from_the_tree(_: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        if faults:
+            raise faults.pop()
+        return {TP.topic: {"retention.ms": "2"}}
+
+    async def work() -> None:
+        announced = BrokerAnnouncements(
+            *(US, world.ports.clock, LiveConfig(Config.parse()), metadata, world.replicas),
+            on_settings=lambda _: None,
+            topic_overrides=from_the_tree,
+        )
+        await announced.learn(
+            MetadataUpdate(controller_epoch=Epoch(0), topic_configs={TP.topic: {"retention.ms": "1"}})
+        )
+        controller = Origin(BrokerId(1), Epoch(5))
+        elsewhere = world.state(0, OTHER, replicas=(OTHER,), controller_epoch=5)
+        update = MetadataUpdate(controller_epoch=Epoch(5), partitions=[elsewhere])
+        with pytest.raises(ConnectionLoss):
+            await announced.take_metadata(controller, update)
+        assert await announced.take_metadata(controller, update) is ErrorCode.NONE
+        assert metadata.topic_config(TP.topic) == {"retention.ms": "2"}
+        # A replica that moves here later goes by them as well.
+        here = world.state(1, OTHER, replicas=(OTHER, US), controller_epoch=5)
+        assert await announced.take_roles(controller, [here]) == {}
+        assert world.follower.log.config.retention_ms == 2
 
     world.ports.loop.run_until_complete(work())
 
