@@ -7,13 +7,14 @@ import errno
 from collections.abc import Mapping, Sequence
 
 import pytest
-from tests.replication.roles_world import DIRECTORIES, TP, US, RolesWorld
+from tests.replication.roles_world import DIRECTORIES, OTHER, TP, US, RolesWorld
 
 from ottla.broker.announcements import BrokerAnnouncements
 from ottla.config import Config
 from ottla.config.live import LiveConfig
 from ottla.controller.announcing.origin import Origin
 from ottla.controller.deciding.orders import EPOCH_DURING_DELETE, ReplicaStop
+from ottla.coordination.errors import ConnectionLoss
 from ottla.metadata import MetadataCache, MetadataUpdate
 from ottla.model import BrokerId, Epoch, ErrorCode
 
@@ -118,6 +119,40 @@ def test_settings_that_a_start_has_read_of_a_deleted_topic_are_not_those_of_a_la
     world.ports.loop.run_until_complete(work())
 
 
+def test_settings_that_cannot_be_read_just_now_are_read_when_the_topic_is_announced_again() -> None:
+    """What is known of its name may be of an earlier topic, whose node in the tree outlived it."""
+    world, metadata = RolesWorld(), MetadataCache()
+    faults: list[Exception] = [ConnectionLoss("planted")]
+
+    async def from_the_tree(_: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        if faults:
+            raise faults.pop()
+        return {TP.topic: {"retention.ms": "2"}}
+
+    async def work() -> None:
+        announced = BrokerAnnouncements(
+            *(US, world.ports.clock, LiveConfig(Config.parse()), metadata, world.replicas),
+            on_settings=lambda _: None,
+            topic_overrides=from_the_tree,
+        )
+        await announced.learn(
+            MetadataUpdate(controller_epoch=Epoch(0), topic_configs={TP.topic: {"retention.ms": "1"}})
+        )
+        controller = Origin(BrokerId(1), Epoch(5))
+        elsewhere = world.state(0, OTHER, replicas=(OTHER,), controller_epoch=5)
+        update = MetadataUpdate(controller_epoch=Epoch(5), partitions=[elsewhere])
+        with pytest.raises(ConnectionLoss):
+            await announced.take_metadata(controller, update)
+        assert await announced.take_metadata(controller, update) is ErrorCode.NONE
+        assert metadata.topic_config(TP.topic) == {"retention.ms": "2"}
+        # A replica that moves here later goes by them as well.
+        here = world.state(1, OTHER, replicas=(OTHER, US), controller_epoch=5)
+        assert await announced.take_roles(controller, [here]) == {}
+        assert world.follower.log.config.retention_ms == 2
+
+    world.ports.loop.run_until_complete(work())
+
+
 class FullDisk:
     """A broker that had no room for a replica of a topic that keeps its records for a second."""
 
@@ -138,6 +173,9 @@ class FullDisk:
     async def gives_role(self) -> ErrorCode:
         refused = await self._announced.take_roles(Origin(BrokerId(1), Epoch(5)), [self.world.state(1)])
         return refused.get(TP, ErrorCode.NONE)
+
+    async def hears(self, update: MetadataUpdate) -> ErrorCode:
+        return await self._announced.take_metadata(Origin(BrokerId(1), Epoch(5)), update)
 
     async def keeps_for(self, ms: int) -> None:
         self._retention_ms = ms
@@ -190,5 +228,23 @@ def test_settings_that_change_while_a_worker_makes_a_log_that_lacked_room_govern
         assert full.world.leader.log.config.retention_ms == 7000
         await full.keeps_for(8000)
         assert full.world.leader.log.config.retention_ms == 8000
+
+    full.world.ports.loop.run_until_complete(work())
+
+
+@pytest.mark.parametrize("is_later", [True, False])
+def test_a_log_that_lacked_room_is_not_made_where_its_partition_is_elsewhere_by_now(is_later: bool) -> None:
+    """The move to this broker was called off while it was away, and nobody will stop a replica here."""
+    full = FullDisk()
+
+    async def work() -> None:
+        assert await full.gives_role() is ErrorCode.KAFKA_STORAGE_ERROR
+        elsewhere = full.world.state(2 if is_later else 0, OTHER, replicas=(OTHER,), controller_epoch=5)
+        update = MetadataUpdate(controller_epoch=Epoch(5), whole=True, partitions=[elsewhere])
+        assert await full.hears(update) is ErrorCode.NONE
+        full.world.ports.disk.stop_failing()
+        await full.makes_missing()
+        assert full.has_log() is not is_later
+        assert full.world.replicas.lacks_some is not is_later
 
     full.world.ports.loop.run_until_complete(work())

@@ -14,7 +14,7 @@ import pytest
 from tests.server.conftest import BrokerThread
 from tools.ottla_server import ottla_broker
 
-from ottla.broker.cleaning import Cleaning
+from ottla.broker.cleaning import _RETRY_MS, Cleaning
 from ottla.broker.metrics import register_broker_metrics
 from ottla.controller.interface import TopicRef
 from ottla.model import TopicPartition
@@ -351,6 +351,32 @@ def test_a_deleted_topic_is_forgotten(tmp_path: Path) -> None:
         broker.fill("stays")
         path = tmp_path / "logs" / offset_checkpoint.CLEANER_OFFSETS
         until(lambda: [tp.topic for tp in offset_checkpoint.decode(path.read_bytes())] == ["stays"])
+        assert not broker.cleaning.set_aside
+
+
+def test_a_topic_that_is_made_anew_does_not_wait_for_the_one_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Compacted(str(tmp_path), **BACKOFF) as broker:
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "executable", "/nowhere/python")
+            broker.create_topic("t", **COMPACTED)
+            broker.fill("t")
+            until(lambda: TopicPartition("t", 0) in broker.cleaning.set_aside)
+            _set(broker, cleaner_threads=0)
+
+        async def delete() -> None:
+            services = broker.broker.services
+            assert services is not None
+            await services.controller.delete_topics([TopicRef("t")], timeout_ms=60_000)
+
+        broker.run(delete())
+        broker.create_topic("t", **COMPACTED)
+        broker.fill("t")
+        began = time.monotonic()
+        _set(broker, cleaner_threads=1)
+        until(lambda: broker.log("t").cleaned_to > 0)
+        assert time.monotonic() - began < _RETRY_MS / 2_000
         assert not broker.cleaning.set_aside
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.broker.simulated_cluster import SimulatedCluster, until
 
+from ottla.broker.membership import Membership
 from ottla.broker.settings import TreeSettings
 from ottla.controller.announcing.origin import AnnouncementRefused
 from ottla.controller.controller import ClusterController
@@ -21,7 +22,7 @@ FAULTS = [REFUSED, Refusal(ErrorCode.UNKNOWN_SERVER_ERROR), RuntimeError("of our
 TOPIC = 2
 
 
-def failing_once(found: Any, fault: Exception, met: list[object]) -> Any:
+def failing_once(found: Any, fault: BaseException, met: list[object]) -> Any:
     async def once(self: Any, *given: Any) -> Any:
         if not met:
             met.append(self)
@@ -87,6 +88,23 @@ def test_a_controller_that_cannot_be_read_is_watched_once() -> None:
         assert len(tree._session.watches) <= watches + 1
         await tree.set(CONTROLLER, data)
         await until(lambda: cluster.broker(other)._parts.membership.controller_id == controller)
+
+    with SimulatedCluster(2) as cluster:
+        cluster.run(scenario(cluster))
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("of ours"), asyncio.CancelledError()], ids=repr)
+def test_who_is_the_controller_is_found_out_also_behind_a_fault_of_ours(fault: BaseException) -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        (controller,) = cluster.controllers
+        other = 3 - controller
+        membership = cluster.broker(other)._parts.membership
+        met: list[object] = []
+        membership._read_controller = partial(failing_once(Membership._read_controller, fault, met), membership)
+        await cluster.leave(controller, "kill")
+        await until(lambda: bool(met))
+        await until(lambda: membership.controller_id == other)
 
     with SimulatedCluster(2) as cluster:
         cluster.run(scenario(cluster))

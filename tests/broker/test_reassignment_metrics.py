@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.broker.simulated_cluster import SimulatedCluster, until
 from tests.broker.test_broker_metrics import numbers
 
@@ -65,6 +66,35 @@ def test_only_what_goes_to_a_new_replica_is_counted() -> None:
         assert replicated(cluster, 3) == 5 * size
         assert bytes_moved(cluster, 1) == (0, 2 * size)
         assert bytes_moved(cluster, 3) == (2 * size, 0)
+
+    with SimulatedCluster(3) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def reassigning(cluster: SimulatedCluster) -> dict[int, float]:
+    name = "kafka_server_replicamanager_reassigningpartitions"
+    return {number: numbers(cluster.broker(number).registry.render())[name] for number in cluster.brokers}
+
+
+@pytest.mark.parametrize("controller", [1, 2])
+def test_its_leader_counts_a_partition_that_moves_whoever_is_the_controller(controller: int) -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        assert await cluster.create(1, "t", {0: (1, 2)}) is ErrorCode.NONE
+        while controller not in cluster.controllers:
+            await cluster.tree.server.store.write(STORE_SESSION, [Delete("/controller")])
+            await cluster.pause(1.0)
+        assert await cluster.produce(1, "t") is ErrorCode.NONE
+        assert reassigning(cluster) == {1: 0, 2: 0, 3: 0}
+
+        cluster.simulation.world.fabric.cut("b1", "b3")
+        await move(cluster, 1, 3)
+        await until(lambda: cluster.broker(1).services.replicas.leaders["t", 0].adding_replicas == (3,))
+        await cluster.pause(0.5)
+        assert reassigning(cluster) == {1: 1, 2: 0, 3: 0}
+        await move(cluster, 1)
+        await until(lambda: cluster.broker(1).services.replicas.leaders["t", 0].isr.replicas == (1,))
+        assert reassigning(cluster) == {1: 0, 2: 0, 3: 0}
 
     with SimulatedCluster(3) as cluster:
         cluster.run(scenario(cluster))

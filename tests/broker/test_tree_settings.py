@@ -56,9 +56,9 @@ class Scene:
         await self.tree.create(CONFIG_CHANGE_PREFIX, data, sequential=True)
         await asyncio.sleep(0.1)
 
-    def topic(self, name: str) -> None:
+    def topic(self, name: str, topic_id: bytes = b"i" * 16) -> None:
         one = BrokerId(1)
-        state = PartitionState(name, 0, TopicId(b"i" * 16), Epoch(0), one, Epoch(0), (one,), (one,), 0)
+        state = PartitionState(name, 0, TopicId(topic_id), Epoch(0), one, Epoch(0), (one,), (one,), 0)
         self.cache.apply(MetadataUpdate(controller_epoch=Epoch(0), partitions=[state]))
 
 
@@ -127,6 +127,26 @@ def test_what_changes_while_everything_is_read_stays(scene: Scene) -> None:
         await scene.settings.begin()
         await asyncio.sleep(0.1)
         assert scene.cache.topic_config("t") == {"retention.ms": "2"}
+
+    run(scene, work)
+
+
+def test_what_is_read_of_a_topic_is_not_taken_for_the_next_one_of_its_name(scene: Scene) -> None:
+    """It is deleted and made anew while everything is read, of which no note speaks."""
+
+    async def made_anew() -> None:
+        await scene.tree.set("/config/topics/t", encode_config({"retention.ms": "-1"}))
+        scene.cache.apply(MetadataUpdate(controller_epoch=Epoch(0), topics_deleted=["t"]))
+        scene.topic("t", b"j" * 16)
+        kept = {"t": {"retention.ms": "-1"}}
+        scene.cache.apply(MetadataUpdate(controller_epoch=Epoch(0), topic_configs=kept))
+
+    async def work(scene: Scene) -> None:
+        scene.topic("t")
+        await scene.put("topics/t", retention_ms="1")
+        scene.settings = TreeSettings(InterruptedTree(scene.tree, made_anew()), scene.cache, scene.learn)
+        await scene.settings.begin()
+        assert scene.cache.topic_config("t") == {"retention.ms": "-1"}
 
     run(scene, work)
 

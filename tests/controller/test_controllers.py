@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.controller.cluster import ENDPOINT
 from tests.controller.several import Brokers
 from tests.coordination.contract import until
 
-from ottla.controller import writing
-from ottla.controller.electing.controllership import compete
+from ottla.controller import controller, writing
+from ottla.controller.electing.controllership import ControllerClaim, compete
 from ottla.controller.interface import ElectionKind, IsrChange, Reassignment, TopicRef, TopicToCreate
 from ottla.controller.registration import BrokerIdInUse, register_broker
 from ottla.coordination.errors import ConnectionLoss, MultiFailed, NotAuthorized, SessionExpired
@@ -264,6 +265,25 @@ def test_a_claim_whose_answer_is_lost_is_made_again(brokers: Brokers) -> None:
 
     brokers.settle(work())
     brokers.settle(brokers.create("orders", 2))
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("planted"), asyncio.CancelledError()], ids=repr)
+def test_a_look_that_a_fault_of_ours_ends_is_not_the_last(
+    brokers: Brokers, fault: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (2, 3):
+        brokers.settle(brokers.die(number))
+    faults = [fault]
+
+    async def planted(*given: Any) -> ControllerClaim | None:
+        if faults:
+            raise faults.pop()
+        return await compete(*given)
+
+    monkeypatch.setattr(controller, "compete", planted)
+    brokers.settle(brokers.person.delete("/controller"))
+    assert faults == []
+    assert brokers.active_number() == 1
 
 
 def test_a_claim_that_the_tree_does_not_allow_is_not_made_again_and_again(brokers: Brokers) -> None:

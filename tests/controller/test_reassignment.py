@@ -320,3 +320,20 @@ def test_a_request_that_is_not_understood_is_left_alone(brokers: Brokers) -> Non
     brokers.settle(brokers.person.set(PATH, encode_reassignments({TP: ids(2, 1)})))
     assert not brokers.exists(PATH)
     assert stands(brokers) == ((2, 1), None, None)
+
+
+@pytest.mark.parametrize("by", ["cancel", "arrival"])
+def test_a_broker_that_had_no_room_is_asked_again_when_it_is_moved_to_again(brokers: Brokers, by: str) -> None:
+    """What had failed there was given up with the replica."""
+    brokers.all[3].no_room.add(TP)
+    assert move(brokers, 1, 3)[0] == "NONE"
+    assert holders(brokers) == [1, 2]
+    assert move(brokers, *(() if by == "cancel" else (1, 4)))[0] == "NONE"
+    if by == "arrival":
+        assert catch_up(brokers, 1, 2, 4) is ErrorCode.NONE
+    assert stands(brokers)[1:] == (None, None)
+    brokers.all[3].no_room.clear()
+    assert move(brokers, 1, 3)[0] == "NONE"
+    assert 3 in holders(brokers)
+    assert catch_up(brokers, *brokers.state("orders")[2], 3) is ErrorCode.NONE
+    assert stands(brokers) == ((1, 3), None, None)

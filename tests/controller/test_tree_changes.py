@@ -284,6 +284,44 @@ def test_overrides_that_another_tool_wrote_are_known(brokers: Brokers) -> None:
     assert brokers.state("orders")[::2] == (2, (2,))
 
 
+@pytest.mark.parametrize("notes", [1, 3, 4])
+def test_overrides_are_known_where_the_place_of_their_notes_was_made_anew_between_two_looks(
+    brokers: Brokers, notes: int
+) -> None:
+    """By hand: they are numbered from the first one then."""
+    brokers.settle(brokers.create("orders", 2, 3))
+    person = brokers.person
+
+    async def note() -> None:
+        await person.create(CONFIG_CHANGE_PREFIX, encode_config_change("topics/orders"), sequential=True)
+
+    for _ in range(3):
+        brokers.settle(note())
+
+    async def anew() -> None:
+        for name in (await person.children(CONFIG_CHANGES))[0]:
+            await person.delete(f"{CONFIG_CHANGES}/{name}")
+        await person.delete(CONFIG_CHANGES)
+        await person.create(CONFIG_CHANGES)
+        await person.set("/config/topics/orders", encode_config(RETENTION))
+        for _ in range(notes):
+            await note()
+
+    async def between_two_looks() -> None:
+        turn = asyncio.Event()
+        held = brokers.controller.tenure.events.add(turn.wait)
+        await anew()
+        turn.set()
+        await held
+
+    brokers.settle(between_two_looks())
+    assert brokers.all[2].cache.topic_config("orders") == RETENTION
+    # The controller's own next change is made on top of it.
+    topic = ConfigTarget(ConfigTargetType.TOPIC, "orders")
+    brokers.settle(brokers.controller.alter_configs([ConfigChanges(topic, (("segment.bytes", 0, "70000"),))]))
+    assert brokers.all[2].cache.topic_config("orders") == {**RETENTION, "segment.bytes": "70000"}
+
+
 def test_a_change_of_overrides_is_said_to_other_brokers_and_forgotten_in_time(brokers: Brokers) -> None:
     brokers.settle(brokers.create("orders", 2, 3))
     topic, group = ConfigTarget(ConfigTargetType.TOPIC, "orders"), ConfigTarget(ConfigTargetType.GROUP, "a/b")

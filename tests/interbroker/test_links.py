@@ -11,6 +11,7 @@ import pytest
 from tests.testing.sim.one_broker import OneBroker
 
 from ottla.client.wire.connection import IN_FLIGHT_MAX, BrokerConnection
+from ottla.interbroker import links as links_module
 from ottla.interbroker.links import WAITING_MAX, BrokerAddress, BrokerLink, BrokerLinks, LinkLost, LinkRefused
 from ottla.model import BrokerId, ErrorCode
 from ottla.protocol.apis import ApiKey
@@ -390,6 +391,24 @@ def test_a_request_that_cannot_be_said_fails_alone() -> None:
         outcomes = await settled(bad, good)
         assert isinstance(outcomes[0], ValueError)
         assert isinstance(outcomes[1], MetadataResponse)
+
+    run(scenario)
+
+
+def test_a_dial_in_which_something_was_cancelled_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    faults: list[BaseException] = [asyncio.CancelledError()]
+    dial = links_module.connect
+
+    async def planted(*given: Any, **options: Any) -> BrokerConnection:
+        if faults:
+            raise faults.pop()
+        return await dial(*given, **options)
+
+    monkeypatch.setattr(links_module, "connect", planted)
+
+    async def scenario(links: Links) -> None:
+        assert (await links.metadata()).error_code == 0
+        assert faults == []
 
     run(scenario)
 

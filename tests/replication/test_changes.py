@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 
-from tests.replication.roles_world import DIRECTORIES, TP, RolesWorld
+import pytest
+from tests.replication.roles_world import DIRECTORIES, OTHER, TP, RolesWorld
+from tests.storage.log_world import append
 
 from ottla.metadata import PartitionState
 from ottla.model import ErrorCode, TopicPartition
@@ -105,6 +107,69 @@ def test_what_had_no_room_is_made_later_unless_it_was_deleted_meanwhile() -> Non
     run(world, replicas.give_up([tp(0)], delete=True), replicas.make_missing())
     assert world.made == [tp(1)]
     assert set(replicas.directories.logs) == {tp(1)}
+
+
+def world_without_descriptors() -> RolesWorld:
+    """Its start could not open the one folder that there is, and had it wait."""
+    world = RolesWorld()
+    world.role(1)
+    world.stop()
+    world.ports.disk.fail("descriptor", f"{A}/t-0/*", errno.EMFILE)
+    world.start()
+    assert TP in world.replicas.directories.offline
+    world.ports.disk.stop_failing()
+    world.ports.workers.latency_ms = (10, 10)
+    return world
+
+
+@pytest.mark.parametrize("how", ["deleted", "deleted while it is opened", "set aside", "failed"])
+def test_what_was_opened_again_and_is_gone_since_is_said_no_more(how: str) -> None:
+    world = world_without_descriptors()
+    replicas = world.replicas
+
+    async def looks() -> None:
+        if replicas.lacks_some:
+            await replicas.change(replicas.make_missing())
+
+    async def work() -> None:
+        await replicas.change(replicas.take_on([world.state(1, partition=1)], lambda _: world.config))
+        await looks()
+        # A deletion waits for this flush, and not for who opens a folder.
+        await asyncio.sleep(0.005)
+        append(replicas.leaders[tp(1)].log, b"1", epoch=1)
+        replicas.files.request_flush(tp(1))
+        if how == "deleted while it is opened":
+            await replicas.change(replicas.give_up([tp(1), TP], delete=True))
+        await asyncio.sleep(0.1)
+        if how == "deleted":
+            await replicas.change(replicas.give_up([TP], delete=True))
+        elif how == "set aside":
+            await replicas.change(replicas.set_aside([TP], keep=True))
+        elif how == "failed":
+            replicas.fail_directory(A, "pulled out")
+        await asyncio.sleep(0.1)
+        world.made.clear()
+        for _ in range(3):
+            await looks()
+        assert world.made == []
+        assert not replicas.lacks_some
+
+    world.ports.loop.run_until_complete(work())
+
+
+def test_what_goes_in_and_out_of_a_topic_is_counted_on_while_any_of_its_partitions_is_here() -> None:
+    """One of them may have moved to another broker; requests remember where the others' are counted."""
+    world = RolesWorld()
+    replicas = world.replicas
+    run(world, replicas.take_on([*states(world, 2), world.state(1, OTHER, partition=2)], lambda _: world.config))
+    traffic = replicas.traffic.of(TP.topic)
+    traffic.bytes_out = 7
+    for number in (1, 0):
+        run(world, replicas.give_up([tp(number)], delete=True))
+        assert [found for _, found in replicas.traffic] == [traffic]
+    run(world, replicas.give_up([tp(2)], delete=True))
+    assert list(replicas.traffic) == []
+    assert replicas.traffic.gone.bytes_out == 7
 
 
 def test_a_deletion_that_the_disk_refuses_is_answered_by_itself() -> None:

@@ -10,7 +10,7 @@ from tests.replication.test_waiters import A, B, Recorder
 
 from ottla.ports.memory import memory_ports
 from ottla.replication.deadlines import Deadlines
-from ottla.replication.waiters import Waiters
+from ottla.replication.waiters import ASKED_A_TURN, Waiters
 
 
 class DeadlineWorld:
@@ -81,3 +81,39 @@ def test_nothing_is_looked_at_after_the_end(monkeypatch: pytest.MonkeyPatch) -> 
     world.deadlines.close()
     world.run(1)
     assert waiter.expired == 0
+
+
+@pytest.mark.parametrize("soon_ms", [50, 60_000])
+def test_those_who_are_left_for_the_next_turn_have_it_though_another_is_to_be_let_go_sooner(soon_ms: int) -> None:
+    world = DeadlineWorld()
+    many = [Recorder() for _ in range(2 * ASKED_A_TURN)]
+    for waiter in many:
+        world.park(waiter, 30_000)
+        waiter.ready = True
+
+    async def change() -> None:
+        world.waiters.park(Recorder(), [B], world.ports.clock.monotonic_ms() + soon_ms)
+        world.waiters.changed(A)
+        world.deadlines.settle()
+
+    world.loop.run_until_complete(change())
+    world.run(0.01)
+    assert sum(waiter.completed for waiter in many) == len(many)
+
+
+def test_those_who_are_left_for_the_next_turn_have_it_though_a_deadline_passes_before() -> None:
+    world = DeadlineWorld()
+    world.park(Recorder(), 30_000)
+    many = [Recorder() for _ in range(2 * ASKED_A_TURN)]
+    for waiter in many:
+        world.park(waiter, 60_000)
+        waiter.ready = True
+
+    async def change() -> None:
+        world.waiters.changed(A)
+        world.deadlines.settle()
+        world.deadlines._expire()
+
+    world.loop.run_until_complete(change())
+    world.run(0.01)
+    assert sum(waiter.completed for waiter in many) == len(many)

@@ -151,6 +151,26 @@ def test_a_follower_whose_session_goes_on_is_caught_up_until_its_leader_writes()
     assert world.ask().isr == {US}
 
 
+@pytest.mark.parametrize("has_session", [True, False])
+def test_one_that_fetches_too_seldom_leaves_whether_it_has_a_session_or_not(has_session: bool) -> None:
+    """With each fetch it has what there was at the one before: it was caught up then, and not now."""
+    world = IsrWorld(isr=(US, OTHER))
+    follower, beat = world.leader.isr.followers[OTHER], Beat(world.now_ms)
+    for _ in range(4):
+        asked = world.leader.log.end_offset
+        world.write(10)
+        follower.leader_moved()
+        world.now_ms += LAG_MS * 6 // 10
+        if has_session:
+            beat.ms = world.now_ms
+            follower.follows_beat(beat)
+        world.fetch(OTHER, asked)
+        world.expire()
+        assert world.asked == 0
+    world.expire(LAG_MS * 6 // 10)
+    assert world.ask().isr == {US}
+
+
 def test_a_leader_that_stood_still_does_not_judge_by_that_time() -> None:
     """What its followers sent meanwhile is in its sockets yet."""
     world = IsrWorld()

@@ -190,6 +190,39 @@ def test_what_is_pending_ends_with_the_controllers_next_decision() -> None:
     assert leader.isr.maximal == {US}
 
 
+def test_what_is_pending_stays_so_where_the_assignment_alone_is_another() -> None:
+    """A controller of Kafka writes that first, and may end in between: the next one announces the state as it was."""
+    world = leading(isr=(US, OTHER))
+    leader, changes = world.leader, world.replicas.isr_changes
+    append(leader.log, b"a", epoch=5)
+    leader.follower_fetched(OTHER, 1, 10)
+    world.replicas.follower_fetched(leader, THIRD, 1, -1, None, log_start=0)
+    (ask,) = changes.take(1)
+    grown = (*ALL, 4)
+    assert world.role(5, replicas=grown, isr=(US, OTHER), partition_epoch=3, controller_epoch=6) == ErrorCode.NONE
+    assert leader.isr.replicas == grown
+    assert set(leader.isr.followers) == {OTHER, THIRD, 4}
+    # The controller may have taken the third one by now, and elect it.
+    append(leader.log, b"b", epoch=5)
+    leader.follower_fetched(OTHER, 2, 10)
+    assert leader.high_watermark == 1
+    taken = world.state(5, replicas=grown, isr=ALL, partition_epoch=4, controller_epoch=6)
+    changes.answered(ask, ErrorCode.NONE, taken, 11)
+    assert leader.isr.members == set(ALL)
+    assert (leader.isr.pending, leader.partition_epoch) == (None, 4)
+
+
+def test_nothing_is_pending_with_a_replica_that_is_none_any_more() -> None:
+    world = leading(isr=(US, OTHER))
+    leader = world.leader
+    leader.isr.propose(frozenset(ALL))
+    assert world.role(5, replicas=(US, OTHER), isr=(US, OTHER), partition_epoch=3, controller_epoch=6) == (
+        ErrorCode.NONE
+    )
+    assert leader.isr.pending is None
+    assert leader.isr.maximal == {US, OTHER}
+
+
 def test_a_replica_that_is_assigned_and_one_that_is_not_any_more() -> None:
     world = leading(isr=(US, OTHER))
     leader = world.leader

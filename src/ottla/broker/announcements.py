@@ -151,13 +151,14 @@ class BrokerAnnouncements:
             if all_topics is not None:
                 gone = [name for name in self._metadata.topics if name not in all_topics]
                 update = replace(update, topics_deleted=[*update.topics_deleted, *gone])
-            unmet = self._unmet(update.partitions)
+            # Before anything is shown: where they cannot be read just now, the next try finds these topics unmet too.
+            found = await self._overrides(self._unmet(update.partitions))
             if not self._metadata.apply(update):
                 return ErrorCode.STALE_CONTROLLER_EPOCH
             informs = informs or update.whole or all_topics is not None
             is_first = informs and not self.informed.is_set()
             await self._take_settings(update, all_logs=update.whole or is_first)
-            await self._learn(unmet)
+            await self._take_overrides(found)
             await self._leave(update.partitions)
             if update.whole or all_topics is not None:
                 await self._put_strays_away()
@@ -181,13 +182,8 @@ class BrokerAnnouncements:
         ours, replicas = self._broker_id, self._replicas
         moved: list[TopicPartition] = []
         for piece in pieces(states):
-            for state in piece:
-                if ours in state.replicas:
-                    continue
-                tp = TopicPartition(state.topic, state.partition)
-                role = replicas.leaders.get(tp) or replicas.followers.get(tp)
-                if role is not None and role.epoch <= state.leader_epoch and role.log.topic_id == state.topic_id:
-                    moved.append(tp)
+            gone = [state for state in piece if ours not in state.replicas and replicas.is_here_before(state)]
+            moved += [TopicPartition(state.topic, state.partition) for state in gone]
             yield
         return moved
 
@@ -323,13 +319,17 @@ class BrokerAnnouncements:
 
     async def _learn(self, topics: Sequence[str]) -> None:
         """Their overrides."""
-        if not topics:
-            return
-        metadata = self._metadata
-        found = await self._topic_overrides(topics)
-        update = MetadataUpdate(controller_epoch=metadata.controller_epoch, topic_configs=found)
-        metadata.apply(update)
-        await self._take_settings(update, all_logs=False)
+        await self._take_overrides(await self._overrides(topics))
+
+    async def _overrides(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        """As the tree has them. May raise CoordinationError."""
+        return await self._topic_overrides(topics) if topics else {}
+
+    async def _take_overrides(self, found: Mapping[str, Mapping[str, str]]) -> None:
+        if found:
+            update = MetadataUpdate(controller_epoch=self._metadata.controller_epoch, topic_configs=found)
+            self._metadata.apply(update)
+            await self._take_settings(update, all_logs=False)
 
     async def _take_settings(self, update: MetadataUpdate, *, all_logs: bool) -> None:
         if update.broker_configs or all_logs:

@@ -57,6 +57,7 @@ _RETRY_MS_MAX: Final = 3_600_000
 class UncleanableLog(NamedTuple):
     """A log that could not be cleaned."""
 
+    log: Log
     reason: str
     failures: int
     #: Not before this, by the monotonic clock.
@@ -211,9 +212,11 @@ class Cleaning:
         return aside is not None and self._clock.monotonic_ms() < aside.again_ms
 
     def _forget_gone(self) -> None:
-        for tp in [tp for tp in self._warned_of if self._replicas.directories.get(tp) is None]:
+        """By log and not by partition: one that is deleted and created again has another log."""
+        directories = self._replicas.directories
+        for tp in [tp for tp, log in self._warned_of.items() if directories.get(tp) is not log]:
             del self._warned_of[tp]
-        for tp in [tp for tp in self.set_aside if self._replicas.directories.get(tp) is None]:
+        for tp in [tp for tp, aside in self.set_aside.items() if directories.get(tp) is not aside.log]:
             del self.set_aside[tp]
 
     # -- one pass
@@ -322,7 +325,7 @@ class Cleaning:
         before = self.set_aside.get(log.tp)
         failures = 1 if before is None else before.failures + 1
         wait_ms = min(_RETRY_MS << min(failures - 1, 16), _RETRY_MS_MAX)
-        self.set_aside[log.tp] = UncleanableLog(reason, failures, self._clock.monotonic_ms() + wait_ms)
+        self.set_aside[log.tp] = UncleanableLog(log, reason, failures, self._clock.monotonic_ms() + wait_ms)
         log_event.error("a log cannot be cleaned", partition=log.tp, reason=reason, again_in_ms=wait_ms)
         if isinstance(fault, StorageFault) and fault.directory_failed:
             self._replicas.fail_directory_of(log.tp, reason)

@@ -327,7 +327,9 @@ class Membership:
                 except CoordinationError as fault:
                     log_event.warning_limited("the controller is looked for again", fault=str(fault))
                     await asyncio.sleep(_AGAIN_S)
-                except Exception as fault:
+                except (Exception, asyncio.CancelledError) as fault:
+                    if isinstance(fault, asyncio.CancelledError) and not is_stray(fault):
+                        raise
                     error = "".join(traceback.format_exception(fault))
                     log_event.warning_limited("the controller was not found for a fault of the broker", error=error)
                     await asyncio.sleep(_AGAIN_S)

@@ -32,9 +32,8 @@ class ReplicationReadings:
         return map(_has_none_to_spare, self._leaders())
 
     def reassigning(self) -> Iterator[bool]:
-        metadata = self._broker.metadata
-        states = (metadata.partition(*leader.tp) for leader in self._leaders())
-        return (bool(state and (state.adding_replicas or state.removing_replicas)) for state in states)
+        """As LeaderAndIsr says it; UpdateMetadata has no word for it."""
+        return (bool(leader.adding_replicas or leader.removing_replicas) for leader in self._leaders())
 
     def offline(self) -> Iterator[bool]:
         """Replicas that the cluster has here, of which this broker can serve none."""

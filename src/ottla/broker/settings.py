@@ -31,7 +31,7 @@ from ottla.coordination.znodes import (
 )
 from ottla.metadata import MetadataCache, MetadataUpdate
 from ottla.metadata.updates import DEFAULT_BROKER
-from ottla.model import topic_name_fault
+from ottla.model import TopicId, topic_name_fault
 
 log_event = logs.logger("server")
 
@@ -77,8 +77,16 @@ class TreeSettings:
     # Everything.
 
     async def _read_everything(self, newest: int) -> None:
+        known = self._topic_ids()
         await self._learn(await self._everything())
+        # No note says that a topic was made anew meanwhile, and what was read may be of the one before it.
+        while made := [name for name, topic_id in self._topic_ids().items() if known.get(name) != topic_id]:
+            known = self._topic_ids()
+            await self._learn(self._update(await self.topics(made), {}, {}))
         self._last = newest
+
+    def _topic_ids(self) -> dict[str, TopicId]:
+        return {name: topic.id for name, topic in self._metadata.topics.items()}
 
     async def _everything(self) -> MetadataUpdate:
         """A node that cannot be read leaves things as they were; at a start they are read, and refused, before."""

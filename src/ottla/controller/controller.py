@@ -50,6 +50,7 @@ from ottla.coordination.interface import Coordination, SessionEvent, WatchEvent
 from ottla.model import BrokerId, ErrorCode, TopicId, TopicPartition
 from ottla.ports.clock import Clock
 from ottla.ports.entropy import Entropy
+from ottla.steps import is_stray
 
 #: Between two tries to become the controller, where the tree does not answer, or what it holds cannot be read.
 _AGAIN_S: Final = 1.0
@@ -160,9 +161,13 @@ class ClusterController:
                 await self._look()
             except (SessionExpired, SessionClosed):
                 return
-            except Exception as fault:
+            except (Exception, asyncio.CancelledError) as fault:
+                if isinstance(fault, asyncio.CancelledError) and not is_stray(fault):
+                    raise
                 # A tree that does not answer, or holds what this broker cannot read: another one may.
-                log.error("this broker could not stand for controller, and tries again", fault=str(fault))
+                log.error(
+                    "this broker could not stand for controller, and tries again", fault=str(fault) or repr(fault)
+                )
                 self._changed.set()
                 await asyncio.sleep(_AGAIN_S)
 

@@ -264,12 +264,19 @@ async def below(coordination: Coordination, path: str) -> list[str]:
 
 async def children_of(coordination: Coordination, path: str, watch: Watch | None = None) -> list[str]:
     """Names; none where the parent is missing, which is watched for then."""
+    return (await children_in(coordination, path, watch))[0]
+
+
+async def children_in(
+    coordination: Coordination, path: str, watch: Watch | None = None
+) -> tuple[list[str], Stat | None]:
+    """The same, with their parent's; None where that is missing."""
     while True:
         try:
-            return (await coordination.children(path, watch))[0]
+            return await coordination.children(path, watch)
         except NoNode:
             if watch is None or await coordination.exists(path, watch) is None:
-                return []
+                return [], None
 
 
 async def _done(steps: Steps[T]) -> T:

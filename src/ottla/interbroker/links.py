@@ -30,6 +30,7 @@ from ottla.client.wire.world import ClientPorts
 from ottla.model import BrokerId
 from ottla.protocol.apis import api
 from ottla.protocol.message import Message
+from ottla.steps import is_stray
 
 log_event = logs.logger("interbroker")
 
@@ -340,7 +341,9 @@ class BrokerLink:
                     setup_timeout_ms=SETUP_MS_MAX,
                     answer_bytes_max=INT32_MAX,  # a batch is as large as its topic's max.message.bytes has let it be
                 )
-            except Exception as fault:
+            except (Exception, asyncio.CancelledError) as fault:
+                if isinstance(fault, asyncio.CancelledError) and not is_stray(fault):
+                    raise
                 self._failed(fault)
                 continue
             self._open(connection)
@@ -371,10 +374,10 @@ class BrokerLink:
         """A user that sends frames of its own had an answer: the broker is well."""
         self._failures = 0
 
-    def _failed(self, fault: Exception) -> None:
+    def _failed(self, fault: BaseException) -> None:
         self._failures += 1
         self._not_before = self._loop.time() + self._backoff.pause_ms(self._failures) / 1000
-        self._why = str(fault)
+        self._why = str(fault) or repr(fault)
         if isinstance(fault, ConnectFailed) and fault.refused:
             self._notice_hang_up()
         if isinstance(fault, KafkaError):

@@ -54,7 +54,7 @@ class Deadlines:
         self.settle()
 
     def _arm(self, deadline_ms: int, now_ms: int) -> None:
-        self.close()
+        self._disarm()
         delay_s = max(0, deadline_ms - now_ms) / 1000
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._expire)
         self._timer_ms = deadline_ms
@@ -83,10 +83,13 @@ class Deadlines:
         self._expire()
         self.settle()
 
-    def close(self) -> None:
+    def _disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def close(self) -> None:
+        self._disarm()
         if self._next is not None:
             self._next.cancel()
             self._next = None

@@ -38,7 +38,7 @@ class Follower:
             "high_watermark",
             "leader_id",
         ),
-        *("log", "on_may_ask", "partition_epoch", "tp"),
+        *("log", "on_may_ask", "partition_epoch", "removing_replicas", "tp"),
     )
 
     def __init__(
@@ -58,8 +58,9 @@ class Follower:
         #: As the controller last said: what is older changes nothing. Of `Replicas`.
         self.controller_epoch = -1
         self.partition_epoch = -1
-        #: The replicas that a reassignment adds, until it ends.
+        #: The replicas that a reassignment adds, and those that it removes, until it ends.
         self.adding_replicas: tuple[int, ...] = ()
+        self.removing_replicas: tuple[int, ...] = ()
         #: -1 while the partition has no leader.
         self.leader_id = leader_id
         #: False once the role has moved on. What still comes for it is to be dropped.

@@ -83,6 +83,21 @@ class InSyncReplicas:
 
     def assigned(self, replicas: Iterable[int], members: Iterable[int], now_ms: int) -> None:
         """The controller's next decision in the same leadership: how far each follower is stays known."""
+        self._take_replicas(replicas)
+        before = self.members
+        self.confirmed(members)
+        for replica in self.members - before - {self.local}:
+            if replica in self.followers:
+                self.followers[replica].admitted(now_ms)
+
+    def reassigned(self, replicas: Iterable[int]) -> None:
+        """The same decision, of other replicas: what was asked of it since is still open."""
+        self._take_replicas(replicas)
+        if self.pending is not None and not self.pending <= {self.local, *self.followers}:
+            self.pending = None
+        self.recount()
+
+    def _take_replicas(self, replicas: Iterable[int]) -> None:
         self.replicas = tuple(replicas)
         known = self.followers
         self.followers = {
@@ -90,8 +105,3 @@ class InSyncReplicas:
             for replica in self.replicas
             if replica != self.local
         }
-        before = self.members
-        self.confirmed(members)
-        for replica in self.members - before - {self.local}:
-            if replica in self.followers:
-                self.followers[replica].admitted(now_ms)

@@ -60,7 +60,7 @@ class FollowerProgress:
         if end >= leader_end:
             self._caught_up_ms = max(self._caught_up_ms, now_ms)
         elif end >= self.leader_end:
-            self._caught_up_ms = max(self._caught_up_ms, self.last_fetch_ms)
+            self._caught_up_ms = max(self._caught_up_ms, self.fetched_ms)
         self.end, self.leader_end, self.fetched_ms = end, leader_end, now_ms
         self._rests = end >= leader_end
 

@@ -66,6 +66,7 @@ class Leader:
             "known_from",
             "log",
             "partition_epoch",
+            "removing_replicas",
             "run",
             "run_of_leader",
             "run_policy",
@@ -87,8 +88,9 @@ class Leader:
         #: As the controller last said, or has answered: what is older changes nothing.
         self.controller_epoch = -1
         self.partition_epoch = -1
-        #: The replicas that a reassignment adds, until it ends.
+        #: The replicas that a reassignment adds, and those that it removes, until it ends.
         self.adding_replicas: tuple[int, ...] = ()
+        self.removing_replicas: tuple[int, ...] = ()
         #: The in-sync replicas, this broker among them, and how far they are.
         self.isr = isr
         #: What the leader before it had, or the checkpoint, as far as the log has it. Never below what a client was
@@ -161,7 +163,7 @@ class Leader:
         successor = Leader(self.tp, log, self.epoch, self.isr, self.high_watermark)
         successor.epoch_start, successor.known_from = self.epoch_start, self.known_from
         successor.controller_epoch, successor.partition_epoch = self.controller_epoch, self.partition_epoch
-        successor.adding_replicas = self.adding_replicas
+        successor.adding_replicas, successor.removing_replicas = self.adding_replicas, self.removing_replicas
         self.succeeded_by(successor)
         return successor
 

@@ -39,6 +39,8 @@ _MADE_AT_ONCE: Final = 100
 class _UnmadeReplica(NamedTuple):
     topic_id: bytes
     is_new: bool
+    #: Of the state that gave it to this broker.
+    leader_epoch: int
     #: Asked each time that it is tried: by the time that there is room, its topic's settings may be others.
     config_for: Callable[[str], LogConfig]
 
@@ -74,6 +76,7 @@ class MissingReplicas:
         directories = self._directories
         configs: dict[str, LogConfig] = {}
         missing: dict[bool, list[NewReplica]] = {True: [], False: []}
+        epochs: dict[TopicPartition, int] = {}
         for state in states:
             tp = TopicPartition(state.topic, state.partition)
             if state.leader not in {self._broker_id, NO_BROKER} and self._broker_id not in state.isr:
@@ -82,14 +85,15 @@ class MissingReplicas:
             if self._broker_id in state.replicas and directories.get(tp) is None:
                 config = configs.get(tp.topic) or configs.setdefault(tp.topic, config_for(tp.topic))
                 missing[state.is_new].append(NewReplica(tp, state.topic_id, config))
+                epochs[tp] = state.leader_epoch
             yield None
         for is_new, replicas in missing.items():
             if not replicas:
                 continue
             refused = yield from directories.create_many(replicas, now_ms=self._clock.wall_ms(), is_new=is_new)
             for replica in [replica for replica in replicas if replica.partition in refused]:
-                unmade = _UnmadeReplica(replica.topic_id, is_new, config_for)
-                self._not_made(replica.partition, unmade, refused[replica.partition])
+                tp = replica.partition
+                self._not_made(tp, _UnmadeReplica(replica.topic_id, is_new, epochs[tp], config_for), refused[tp])
                 yield None
 
     def _not_made(self, tp: TopicPartition, unmade: _UnmadeReplica, fault: DirectoryError | StorageFault) -> None:
@@ -106,6 +110,8 @@ class MissingReplicas:
             if tp not in self._opening:
                 self._opening.add(tp)
                 self._workers.thread(job).add_done_callback(partial(self._opened_again, tp))
+        # Some are gone since, with their role, their topic or their directory.
+        self._reopened = {tp for tp in self._reopened if directories.get(tp) is not None}
         if self._reopened:
             made(sorted(self._reopened))
         tried = list(islice(self._unmade.items(), _MADE_AT_ONCE))
@@ -138,6 +144,11 @@ class MissingReplicas:
         if log is not None:
             self._reopened.discard(tp)
         return log
+
+    def is_awaited(self, tp: TopicPartition, topic_id: bytes, leader_epoch: int) -> bool:
+        """Whether it waits for room, since a state of this leader epoch or of one before."""
+        unmade = self._unmade.get(tp)
+        return unmade is not None and unmade.topic_id == topic_id and unmade.leader_epoch <= leader_epoch
 
     def is_there(self, tp: TopicPartition) -> None:
         """It has a log and gets a role."""

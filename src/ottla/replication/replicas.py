@@ -205,6 +205,14 @@ class Replicas:
         yield from self._listeners.catching_up()
         yield from self._missing.try_again(owner.replicas_made)
 
+    def is_here_before(self, state: PartitionState) -> bool:
+        """Whether the partition has a role here, or waits for room to have one, by a decision that is no later."""
+        tp = TopicPartition(state.topic, state.partition)
+        role = self.leaders.get(tp) or self.followers.get(tp)
+        if role is None:
+            return self._missing.is_awaited(tp, state.topic_id, state.leader_epoch)
+        return role.epoch <= state.leader_epoch and role.log.topic_id == state.topic_id
+
     @property
     def lacks_some(self) -> bool:
         """Whether there is anything to try again."""
@@ -268,7 +276,10 @@ class Replicas:
             return
         if state.leader_epoch > leader.epoch:
             leader.begin_epoch(state.leader_epoch)
-        isr.assigned(state.replicas, isr.members if is_known else state.isr, now_ms)
+        if is_known:
+            isr.reassigned(state.replicas)
+        else:
+            isr.assigned(state.replicas, state.isr, now_ms)
         _note_state(leader, state)
         leader.advance()
         self.waiters.changed_between_rounds(leader.tp)
@@ -364,7 +375,11 @@ class Replicas:
         self.waiters.settle_outside(self._clock.monotonic_ms())
         if not delete:
             return {}
-        for topic in {tp.topic for tp in partitions}:
+        topics = {tp.topic for tp in partitions}
+        for piece in pieces([*self.leaders, *self.followers]):
+            topics.difference_update(tp.topic for tp in piece)
+            yield None
+        for topic in topics:
             self.traffic.forget(topic)
         yield from self.files.work_ends(partitions)
         deletion = yield from self.directories.delete_many(partitions)
@@ -490,7 +505,7 @@ def _is_older(state: PartitionState, role: Leader | Follower) -> bool:
 
 def _note_state(role: Leader | Follower, state: PartitionState | Leader) -> None:
     role.controller_epoch, role.partition_epoch = state.controller_epoch, state.partition_epoch
-    role.adding_replicas = state.adding_replicas
+    role.adding_replicas, role.removing_replicas = state.adding_replicas, state.removing_replicas
 
 
 def _is_same_topic(announced: bytes, stored: bytes) -> bool:

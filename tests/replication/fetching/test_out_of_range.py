@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
+import pytest
 from tests.replication.fetching.fetching_world import TP, FetchingWorld, in_world
 from tests.storage.at_once import begin_anew_at
 
 from ottla.model import ErrorCode
+from ottla.replication.fetching.lookups import Lookups
 
 
 @in_world()
@@ -23,6 +28,31 @@ async def test_a_follower_that_was_away_for_long_starts_over_where_its_leader_be
     assert (world.log(3, TP).start_offset, world.log(3, TP).end_offset) == (8, 11)
     assert world.values(3) == [b"7", b"8", b"9"]
     assert world.said("starts over there", "begins=8")
+
+
+@in_world()
+async def test_a_question_in_which_something_was_cancelled_is_asked_again(world: FetchingWorld) -> None:
+    await world.lead_one(1, epoch=1)
+    await world.produce(b"old")
+    await world.settled()
+    world.kill(3)
+    await world.lead_one(1, epoch=2, isr=(1, 2))
+    await world.produce(b"new")
+    world.log(1, TP).advance_start(2)
+    faults: list[BaseException] = [asyncio.CancelledError()]
+    call = Lookups._call
+
+    async def planted(self: Lookups, *given: Any) -> object:
+        if faults:
+            raise faults.pop()
+        return await call(self, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Lookups, "_call", planted)
+        await world.start(3)
+        await world.settled()
+    assert faults == []
+    assert (world.log(3, TP).start_offset, world.log(3, TP).end_offset) == (2, 2)
 
 
 @in_world()

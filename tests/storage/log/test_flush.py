@@ -111,6 +111,16 @@ def test_flushes_are_due_by_count_by_time_and_after_a_roll() -> None:
     assert not log.flush_due(NOW)
 
 
+def test_a_flush_by_time_waits_no_longer_because_the_clock_was_set_back() -> None:
+    log = World(config=LogConfig(flush_ms=1000)).open()
+    append(log, b"a")
+    assert not log.flush_due(NOW)
+    back = NOW - 3_600_000
+    assert not log.flush_due(back)
+    assert not log.flush_due(back + 999)
+    assert log.flush_due(back + 1000)
+
+
 def test_one_fsync_for_a_flush_of_an_active_segment() -> None:
     disk = memory_disk()
     world = World(disk, LogConfig())

@@ -242,6 +242,7 @@ class ReassignmentTurns:
             (fault,) = await core.writes.write([ops])
             if fault is None:
                 stops = self._stops(topic, due)
+                self._forget_failed(topic, due)
                 take(topic, after)
                 for number, step in due.items():
                     if step.state is not None:
@@ -267,6 +268,16 @@ class ReassignmentTurns:
                 if broker not in step.assignment.replicas and broker in self._core.context.brokers:
                     by_broker.setdefault(broker, []).append(stop)
         return [StopOrder(broker, found) for broker, found in sorted(by_broker.items())]
+
+    def _forget_failed(self, topic: TopicContext, due: Mapping[int, _Step]) -> None:
+        """Replicas that had failed, and are none any more: where one comes there again it is a new one."""
+        context = self._core.context
+        context.failed_replicas.difference_update(
+            (topic.name, number, broker)
+            for number, step in due.items()
+            for broker in topic.replicas[number]
+            if broker not in step.assignment.replicas
+        )
 
     async def _read_again(self, topic: TopicContext) -> bool:
         """Takes over what somebody else wrote into one topic."""

@@ -13,6 +13,7 @@ from ottla.controller.core import ControllerCore, log
 from ottla.controller.deciding.audience import role_orders
 from ottla.controller.deciding.context import TopicContext
 from ottla.controller.loading import (
+    children_in,
     children_of,
     leave_alone,
     load_assignments,
@@ -25,7 +26,7 @@ from ottla.controller.turns.answers import AnswerTurns
 from ottla.controller.turns.creating import CreationTurns
 from ottla.controller.turns.deleting import DeletionTurns
 from ottla.controller.turns.reassigning import ReassignmentTurns
-from ottla.coordination.interface import Delete, SetData, Watch
+from ottla.coordination.interface import Delete, SetData, Stat, Watch
 from ottla.coordination.notifications import (
     CONFIG_CHANGES,
     ISR_CHANGES,
@@ -70,8 +71,10 @@ class TreeTurns:
         self._reassignments = reassignments
         #: Topics with a watch of ours; those that we have made ourselves get theirs when the list has changed.
         self.watched: set[str] = set()
-        #: The last change of overrides that was seen to, by its node's name.
+        #: The last change of overrides that was seen to, by its node's name; and the transaction that made the place
+        #: where that stood: in another one they are numbered anew.
         self._last_config_change = ""
+        self._config_changes_since = 0
 
     # Topics.
 
@@ -227,12 +230,20 @@ class TreeTurns:
 
     async def pass_over_config_changes(self) -> None:
         """Before all overrides are read: the changes that are there by now are in them, and later ones may not be."""
-        self._last_config_change = max(await children_of(self._core.coordination, CONFIG_CHANGES), default="")
+        names, place = await children_in(self._core.coordination, CONFIG_CHANGES)
+        self._note_config_changes(names, place)
+
+    def _note_config_changes(self, names: Sequence[str], place: Stat | None) -> None:
+        """All of these are seen to."""
+        self._last_config_change = max(names, default="")
+        self._config_changes_since = 0 if place is None else place.czxid
 
     async def config_changes(self, watch: Watch) -> bool:
         """Whether something has changed that the controller decides by."""
         core = self._core
-        names = await children_of(core.coordination, CONFIG_CHANGES, watch)
+        names, place = await children_in(core.coordination, CONFIG_CHANGES, watch)
+        is_same_place = place is not None and place.czxid == self._config_changes_since
+        last = self._last_config_change if is_same_place else ""
         paths = [f"{CONFIG_CHANGES}/{name}" for name in names]
         now_ms = core.clock.wall_ms()
         old: list[str] = []
@@ -242,7 +253,7 @@ class TreeTurns:
                 continue
             if now_ms - node[1].ctime_ms > _CONFIG_CHANGES_KEPT_MS:
                 old.append(path)
-            if name <= self._last_config_change:
+            if name <= last:
                 continue
             try:
                 changed.add(decode_config_change(path, node[0]))
@@ -250,7 +261,7 @@ class TreeTurns:
                 log.warning("a change of overrides is passed over", fault=str(damaged))
         await core.writes.write([[Delete(path)] for path in old])
         has_changed = await self._take_overrides(changed)
-        self._last_config_change = max(names, default="")
+        self._note_config_changes(names, place)
         return has_changed
 
     async def _take_overrides(self, entities: set[str]) -> bool:

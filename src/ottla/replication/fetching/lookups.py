@@ -37,6 +37,7 @@ from ottla.protocol.generated.offset_for_leader_epoch import (
 from ottla.replication.fetching.asked_partitions import AskedPartitions
 from ottla.replication.fetching.partition import FetchedPartition, FetchState
 from ottla.replication.fetching.surroundings import Surroundings
+from ottla.steps import is_stray
 from ottla.storage.errors import StorageFault
 
 log_event = logs.logger("replication")
@@ -109,7 +110,9 @@ class Lookups:
             await ask(some)
         except LinkFault as fault:
             log_event.warning_limited("a leader was not asked", key=str(self._leader), leader=self._leader, why=fault)
-        except Exception as fault:
+        except (Exception, asyncio.CancelledError) as fault:
+            if isinstance(fault, asyncio.CancelledError) and not is_stray(fault):
+                raise
             log_event.error(
                 "what a leader was asked could not be used",
                 leader=self._leader,

@@ -181,7 +181,8 @@ class Durability:
         if unflushed <= 0:
             self._unflushed_since_ms = -1
             return self._is_name_due
-        if self._unflushed_since_ms < 0:
+        if self._unflushed_since_ms < 0 or now_ms < self._unflushed_since_ms:
+            # In the second case the clock was set back, by an hour perhaps.
             self._unflushed_since_ms = now_ms
         else:
             return now_ms - self._unflushed_since_ms >= config.flush_ms
