@@ -223,7 +223,7 @@ class FetchHandler(Participant):
             wait.answer_now()
             return
         wait.began_ms = self._round.began_ms
-        peer.answer_later(partial(self._waiters.forget, wait), waits=True)
+        peer.answer_later(wait.cancel, waits=True)
         deadline_ms = self.services.clock.monotonic_ms() + wait.wait_ms(request.max_wait_ms)
         self._waiters.park(wait, wait.partitions(), deadline_ms)
 
