@@ -69,6 +69,20 @@ def test_deletion_and_creation_of_the_same_partitions_follow_one_another() -> No
     assert sum(name.endswith("-delete") for name in names) == 4
 
 
+def test_the_traffic_of_a_topic_is_forgotten_with_the_last_of_its_partitions() -> None:
+    """What is remembered of a client's last request adds to it for as long as its partition is here."""
+    world = RolesWorld()
+    replicas = world.replicas
+    run(world, replicas.take_on(states(world, 3), lambda _: world.config))
+    traffic = replicas.traffic.of(TP.topic)
+    run(world, replicas.give_up([tp(0), tp(2)], delete=True))
+    traffic.bytes_out += 7
+    assert replicas.traffic.of(TP.topic) is traffic
+    run(world, replicas.give_up([tp(1)], delete=True))
+    assert list(replicas.traffic) == []
+    assert replicas.traffic.gone.bytes_out == 7
+
+
 def test_a_directory_that_fails_in_the_middle_fails_its_partitions_and_no_other() -> None:
     world = RolesWorld()
     world.ports.workers.latency_ms = (10, 10)

@@ -264,3 +264,24 @@ def test_a_negative_limit_of_a_partition_is_an_error_each_time(peer: Peer, topic
     for _ in range(3):
         answer = fetch(peer, topic=topic, partition_max_bytes=-1)
         assert (answer.error_code, values(answer)) == (ErrorCode.UNKNOWN_SERVER_ERROR, [])
+
+
+def test_what_is_remembered_is_counted_on_when_another_partition_leaves_the_broker(
+    running: BrokerThread, topic: str
+) -> None:
+    services = running.broker.services
+    assert services is not None
+    replicas = services.replicas
+
+    def bytes_out() -> int:
+        return running.look(lambda _: replicas.traffic.of(topic).bytes_out)
+
+    with running.connect() as writer, running.connect() as reader:
+        assert produce(writer, batch(b"v"), topic=topic).error_code == 0
+        for _ in range(3):
+            size = len(fetch(reader, topic=topic).records)
+        running.run(replicas.change(replicas.give_up([TopicPartition(topic, 1)], delete=True)))
+        before = bytes_out()
+        for _ in range(3):
+            fetch(reader, topic=topic)
+        assert bytes_out() == before + 3 * size
