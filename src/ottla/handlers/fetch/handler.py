@@ -266,10 +266,14 @@ class FetchHandler(Participant):
         return WatchedFetch(self, peer, version, correlation, request, session, opens_session=opens)
 
     def _take_partitions(self, fetch: WatchedFetch, request: FetchRequest) -> Steps[None]:
-        self._metrics.total_fetches.value += yield from fetch.take_steps(request)
-        session = fetch.session
-        if session is None:
-            return
+        try:
+            self._metrics.total_fetches.value += yield from fetch.take_steps(request)
+        finally:
+            # Also of a client that goes in the middle: its session has what was taken.
+            if fetch.session is not None:
+                self._count_partitions(fetch, fetch.session)
+
+    def _count_partitions(self, fetch: WatchedFetch, session: Session) -> None:
         if not len(fetch.watched):
             self._sessions.close(session.id)
             fetch.end_session()
