@@ -224,12 +224,13 @@ def test_an_incremental_session_tells_only_what_is_new(peer: Peer, topic: str) -
     news = session(peer, opened.session_id, 2, [])
     assert [(p.partition_index, values(p)) for p in news.responses[0].partitions] == [(1, [b"a"])]
     stale = session(peer, opened.session_id, 2, [])
-    assert stale.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert (stale.error_code, stale.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0)
     request = fetch_request(session_id=opened.session_id, session_epoch=3)
     request.topics = []
     request.forgotten_topics_data = [ForgottenTopic(topic=topic, partitions=[1])]
     assert peer.ask(request, 11, FetchResponse).responses == []
-    assert session(peer, opened.session_id + 1, 1, []).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    unknown = session(peer, opened.session_id + 1, 1, [])
+    assert (unknown.error_code, unknown.session_id) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0)
     closed = session(peer, opened.session_id, -1, everything)
     assert closed.session_id == 0
     assert session(peer, opened.session_id, 4, []).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND

@@ -252,7 +252,7 @@ class FetchHandler(Participant):
         if isinstance(session, ErrorCode):
             throttle_ms = self._throttle_ms(peer, client_id, request.replica_id, 0)
             yield from let_go(request)
-            return [encode_empty(version, correlation, session, request.session_id, throttle_ms)]
+            return [encode_empty(version, correlation, session, NO_SESSION, throttle_ms)]
         fetch = self._watched(peer, version, correlation, request, session)
         fetch.client_id = client_id
         long.becomes(fetch)
@@ -371,7 +371,7 @@ class FetchHandler(Participant):
     ) -> None:
         throttle_ms = self._throttle_ms(peer, client_id, request.replica_id, 0)
         self._others += 1
-        peer.answer(encode_empty(version, correlation, error, request.session_id, throttle_ms))
+        peer.answer(encode_empty(version, correlation, error, NO_SESSION, throttle_ms))
 
     @staticmethod
     def end(peer: Peer, fault: Exception) -> None:
