@@ -566,3 +566,9 @@ def test_up_with_host_level_properties_and_topics(tmp_path: Path) -> None:
 def test_mistakes_of_up(in_process: Command, words: list[str], said: str) -> None:
     ran = in_process("up", *words)
     assert (ran.code, said in ran.err) == (faults.USAGE, True), ran.err
+
+
+@pytest.mark.parametrize("verb", [("mirror", "--config"), ("pipeline", "run")])
+def test_an_empty_host_of_metrics_does_not_mean_all_addresses(in_process: Command, verb: tuple[str, ...]) -> None:
+    ran = in_process(*verb, "no-such-file", "--metrics-port", "0", "--metrics-host", "")
+    assert (ran.code, "--metrics-host: it is empty: name an address" in ran.err) == (faults.USAGE, True), ran.err

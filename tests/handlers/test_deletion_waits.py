@@ -13,7 +13,7 @@ from tests.handlers.frames import batch, produce
 from tests.handlers.transactional import until
 from tests.server.conftest import BrokerThread, Peer
 
-from ottla.model import ErrorCode, TopicPartition
+from ottla.model import OFFSETS_TOPIC, ErrorCode, TopicPartition
 from ottla.protocol.generated.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -60,6 +60,22 @@ def answered(peer: Peer) -> tuple[int, int]:
     (topic,) = peer.answer(DeleteRecordsResponse, VERSION).topics
     (partition,) = topic.partitions
     return partition.error_code, partition.low_watermark
+
+
+def test_nobody_deletes_records_of_coordinators_wherever_they_are_led(running: BrokerThread, peer: Peer) -> None:
+    running.create_topic(OFFSETS_TOPIC)
+    tp = TopicPartition(OFFSETS_TOPIC, 0)
+    running.look(lambda broker: broker.services.replicas.stand_aside(tp))  # type: ignore[union-attr]
+    try:
+        ask(peer, OFFSETS_TOPIC, 0)
+        assert answered(peer) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
+    finally:
+        running.look(lambda broker: broker.services.replicas.lead_again(tp))  # type: ignore[union-attr]
+    partitions = [DeleteRecordsPartition(partition_index=number) for number in (0, 7)]
+    asked = DeleteRecordsTopic(name=OFFSETS_TOPIC, partitions=partitions)
+    (found,) = peer.ask(DeleteRecordsRequest(topics=[asked]), VERSION, DeleteRecordsResponse).topics
+    errors = [ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert [partition.error_code for partition in found.partitions] == errors
 
 
 def until_it_waits(running: BrokerThread) -> None:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.server.conftest import SECONDS_MAX, BrokerThread, Peer
-from tests.server.test_connections import asks
+from tests.server.test_connections import asks, until
 from tests.server.test_patient_requests import METADATA, Record, Room, frame
 
 from ottla.handlers.calls.peer import RequestBuffer
@@ -99,6 +99,19 @@ def test_clients_never_shut_out_brokers(tmp_path: Path) -> None:
         brokers += [stack.enter_context(Peer(inside)) for _ in range(4)]
         assert all(asks(broker) for broker in brokers)
         assert running.look(lambda broker: broker.connection_count) == 6
+
+
+def test_who_makes_room_for_a_broker_of_its_own_address_is_counted_no_more(tmp_path: Path) -> None:
+    limits = {"max.connections": "1", "max.connections.per.ip": "3"}
+    with BrokerThread(str(tmp_path), **TWO, **limits) as running:
+        inside, outside = (endpoint.port for endpoint in running.broker.endpoints)
+        for _ in range(4):
+            with Peer(outside) as client:
+                assert asks(client)
+                with Peer(inside) as broker:
+                    assert asks(broker)
+                    assert client.is_closed()
+            until(lambda: running.look(lambda broker: broker.connection_count) == 0)
 
 
 def test_brokers_have_their_own_limit(tmp_path: Path) -> None:

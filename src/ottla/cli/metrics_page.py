@@ -20,8 +20,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--metrics-port", type=port_number, metavar="PORT", help="serve /metrics on this port; 0: a free one"
     )
     parser.add_argument(
-        "--metrics-host", metavar="HOST", default=_HOST_DEFAULT, help=f"and on this address (default {_HOST_DEFAULT})"
+        "--metrics-host",
+        type=_address,
+        metavar="HOST",
+        default=_HOST_DEFAULT,
+        help=f"and on this address (default {_HOST_DEFAULT})",
     )
+
+
+def _address(text: str) -> str:
+    """To the event loop an empty one would be all of this host's."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty: name an address")
+    return text
 
 
 async def served(options: argparse.Namespace, registry: Registry) -> MetricsEndpoint:

@@ -31,6 +31,8 @@ from ottla.storage.errors import OffsetOutsideLog, StorageFault
 log_event = logs.logger("handlers")
 
 TO_HIGH_WATERMARK: Final = -1
+#: That nobody deletes from the topics of coordinators is said wherever they are led, but of what there is only.
+_SAID_BEFORE_RULES: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 #: Each takes some microseconds.
 _PARTITIONS_A_STEP: Final = 16
 #: Each takes a microsecond, its partitions aside.
@@ -156,10 +158,10 @@ def _partition(
         return DeleteRecordsPartitionResult(partition_index=partition, low_watermark=-1, error_code=error)
 
     leader = leader_for(call, topic, partition, Operation.DELETE)
+    if topic in INTERNAL_TOPICS and leader not in _SAID_BEFORE_RULES:
+        return failed(ErrorCode.INVALID_TOPIC_EXCEPTION)
     if isinstance(leader, ErrorCode):
         return failed(leader)
-    if topic in INTERNAL_TOPICS:
-        return failed(ErrorCode.INVALID_TOPIC_EXCEPTION)
     log = leader.log
     policy = log.config.cleanup_policy
     if "compact" in policy and "delete" not in policy:

@@ -27,7 +27,7 @@ from ottla.replication.roles import ReplicaOwner, RoleListener, RoleListeners
 from ottla.replication.throttles import LeaderThrottle
 from ottla.replication.traffic import TrafficByTopic
 from ottla.replication.waiters import Waiters
-from ottla.steps import DiskSteps, Work, done_at_once, in_turns, pieces
+from ottla.steps import DiskSteps, Steps, Work, done_at_once, in_turns, pieces
 from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.formats.names import FolderKind
@@ -375,12 +375,7 @@ class Replicas:
         self.waiters.settle_outside(self._clock.monotonic_ms())
         if not delete:
             return {}
-        topics = {tp.topic for tp in partitions}
-        for piece in pieces([*self.leaders, *self.followers]):
-            topics.difference_update(tp.topic for tp in piece)
-            yield None
-        for topic in topics:
-            self.traffic.forget(topic)
+        yield from self._forget_traffic({tp.topic for tp in partitions})
         yield from self.files.work_ends(partitions)
         deletion = yield from self.directories.delete_many(partitions)
         for removal in deletion.removals:
@@ -389,6 +384,16 @@ class Replicas:
         for tp, reason in deletion.refused.items():
             log_event.error("a partition could not be deleted", partition=tp, reason=reason)
         return dict.fromkeys(deletion.refused, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _forget_traffic(self, topics: set[str]) -> Steps[None]:
+        """Of those of which no partition is here any more: what is remembered of clients adds to the others'."""
+        for piece in pieces([*self.leaders, *self.followers]):
+            topics.difference_update(tp.topic for tp in piece)
+            if not topics:
+                return
+            yield
+        for topic in topics:
+            self.traffic.forget(topic)
 
     def follower_fetched(
         self,

@@ -201,7 +201,8 @@ class Server:
         self._size_send_buffer(channel)
         connection = Connection(channel, listener, self._clock.monotonic_ms(), self._touched)
         self._connections[connection] = None
-        self._by_address[address] = held + 1
+        # Counted anew: who made room may have come from the same address.
+        self._by_address[address] = self._by_address.get(address, 0) + 1
         self._by_listener[listener.name] = on_listener + 1
         if not self._open:
             connection.mute(True)

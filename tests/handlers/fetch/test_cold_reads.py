@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -10,11 +12,13 @@ from collections.abc import Callable
 import pytest
 from tests.handlers.frames import batch, fetch, fetch_request, produce, values
 from tests.server.conftest import SECONDS_MAX, BrokerThread
+from tests.server.test_connections import until
 
+from ottla.handlers.fetch import reading
 from ottla.handlers.fetch.reading import PartitionRead
 from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.protocol.generated.fetch import FetchResponse
-from ottla.storage.log.cold_reads import Warming
+from ottla.storage.log.cold_reads import MissingPlace, Warming
 
 Make = Callable[..., BrokerThread]
 
@@ -82,3 +86,38 @@ def test_what_is_warm_is_held_while_a_worker_reads_the_rest(make_broker: Make, m
             may_read.set()
         answer = peer.answer(FetchResponse, 11)
         assert [values(topic.partitions[0]) for topic in answer.responses] == [[value], [value]]
+
+
+@pytest.mark.parametrize("lacks", [False, True])
+def test_a_client_that_goes_while_a_worker_reads_leaves_nothing_behind(
+    make_broker: Make, monkeypatch: pytest.MonkeyPatch, lacks: bool
+) -> None:
+    """What a fetch watches that was to open a session is watched no more: nobody else would take it away."""
+    reads, may_read = threading.Event(), threading.Event()
+
+    def slow(_: object) -> None:
+        reads.set()
+        assert may_read.wait(SECONDS_MAX)
+
+    monkeypatch.setattr(Warming, "run", slow)
+    monkeypatch.setattr(PartitionRead, "is_cold", True)
+    monkeypatch.setattr(MissingPlace, "run", slow)
+    if lacks:
+        monkeypatch.setattr(reading, "missing_place", lambda log, offset, end: MissingPlace(log, []))
+    with make_broker() as running:
+        running.create_topic("t", 2)
+        with running.connect() as peer:
+            assert produce(peer, batch(b"v" * 300_000)).error_code == 0
+            request = fetch_request(session_epoch=0)
+            request.topics += fetch_request(partition=1).topics
+            peer.send(peer.frame(request, 11))
+            try:
+                assert reads.wait(SECONDS_MAX)
+                assert running.look(lambda broker: broker.services.replicas.waiters.watched_count) == 2  # type: ignore[union-attr]
+                # A reset, which ends it at once: one that only sends no more is still answered.
+                peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                peer.socket.close()
+                until(lambda: running.look(lambda broker: broker.connection_count) == 0)
+            finally:
+                may_read.set()
+        until(lambda: running.look(lambda broker: broker.services.replicas.waiters.watched_count) == 0)  # type: ignore[union-attr]

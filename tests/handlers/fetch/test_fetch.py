@@ -224,12 +224,13 @@ def test_an_incremental_session_tells_only_what_is_new(peer: Peer, topic: str) -
     news = session(peer, opened.session_id, 2, [])
     assert [(p.partition_index, values(p)) for p in news.responses[0].partitions] == [(1, [b"a"])]
     stale = session(peer, opened.session_id, 2, [])
-    assert stale.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert (stale.error_code, stale.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0)
     request = fetch_request(session_id=opened.session_id, session_epoch=3)
     request.topics = []
     request.forgotten_topics_data = [ForgottenTopic(topic=topic, partitions=[1])]
     assert peer.ask(request, 11, FetchResponse).responses == []
-    assert session(peer, opened.session_id + 1, 1, []).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    unknown = session(peer, opened.session_id + 1, 1, [])
+    assert (unknown.error_code, unknown.session_id) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0)
     closed = session(peer, opened.session_id, -1, everything)
     assert closed.session_id == 0
     assert session(peer, opened.session_id, 4, []).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -264,3 +265,24 @@ def test_a_negative_limit_of_a_partition_is_an_error_each_time(peer: Peer, topic
     for _ in range(3):
         answer = fetch(peer, topic=topic, partition_max_bytes=-1)
         assert (answer.error_code, values(answer)) == (ErrorCode.UNKNOWN_SERVER_ERROR, [])
+
+
+def test_what_is_remembered_is_counted_on_when_another_partition_leaves_the_broker(
+    running: BrokerThread, topic: str
+) -> None:
+    services = running.broker.services
+    assert services is not None
+    replicas = services.replicas
+
+    def bytes_out() -> int:
+        return running.look(lambda _: replicas.traffic.of(topic).bytes_out)
+
+    with running.connect() as writer, running.connect() as reader:
+        assert produce(writer, batch(b"v"), topic=topic).error_code == 0
+        for _ in range(3):
+            size = len(fetch(reader, topic=topic).records)
+        running.run(replicas.change(replicas.give_up([TopicPartition(topic, 1)], delete=True)))
+        before = bytes_out()
+        for _ in range(3):
+            fetch(reader, topic=topic)
+        assert bytes_out() == before + 3 * size

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import struct
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,14 +12,17 @@ from typing import Any
 
 import pytest
 from tests.handlers.frames import batch, fetch_request, produce, values
-from tests.server.conftest import BrokerThread, Peer
+from tests.server.conftest import SECONDS_MAX, BrokerThread, Peer
 from tests.server.test_connections import until
 
 from ottla.controller.interface import TopicRef
 from ottla.handlers.fetch import room as fetch_room
+from ottla.handlers.fetch.asked import AskedPartition
 from ottla.handlers.fetch.reading import FetchReader
 from ottla.handlers.fetch.room import COPIED_BYTES_MAX, FILE_PIECES_MAX
 from ottla.handlers.fetch.sessions import PARTITIONS_MAX
+from ottla.handlers.fetch.watched import WatchedPartitions
+from ottla.handlers.routes import FETCH
 from ottla.model import ErrorCode
 from ottla.protocol.generated.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 
@@ -226,6 +232,40 @@ def test_a_session_that_has_forgotten_all_is_over(broker: BrokerThread) -> None:
         assert (answer.session_id, answer.error_code, answer.responses) == (0, 0, [])
         assert ask(peer, incremental(opened.session_id, 2)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     until(lambda: rests(broker))
+
+
+def test_what_a_client_that_goes_has_brought_to_its_session_is_counted(
+    broker: BrokerThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a client could fill the memory by sessions of which no request ever came to its end."""
+    count = 20_000
+    some_are_taken, has_gone = threading.Event(), threading.Event()
+    take = WatchedPartitions.take
+
+    def slow(self: WatchedPartitions, one: AskedPartition) -> None:
+        take(self, one)
+        if one.partition == count // 10:
+            some_are_taken.set()
+            assert has_gone.wait(SECONDS_MAX)
+
+    def sessions(each: Any) -> tuple[int, int]:
+        """What is counted, and what there is."""
+        kept = each._dispatcher.hot[FETCH].__self__._sessions
+        return kept.partition_count, sum(len(session.partitions) for session in kept._sessions.values())
+
+    with broker.connect() as peer:
+        opened = ask(peer, asked(range(2), session_epoch=0))
+        monkeypatch.setattr(WatchedPartitions, "take", slow)
+        request = asked(range(count), topic="none", session_id=opened.session_id, session_epoch=1)
+        peer.send(peer.frame(request, VERSION))
+        assert some_are_taken.wait(SECONDS_MAX)
+        peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.socket.close()
+        has_gone.set()
+        until(lambda: broker.look(lambda each: each.connection_count) == 0)
+    counted, there = broker.look(sessions)
+    assert 2 < there < count, "it was given up in the middle"
+    assert counted == there
 
 
 def test_a_wait_that_another_request_of_its_session_has_overtaken(broker: BrokerThread) -> None:

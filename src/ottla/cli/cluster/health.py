@@ -124,7 +124,7 @@ async def health(client: Admin) -> dict[str, Any]:
 
 async def _min_isrs(client: Admin, topics: list[str]) -> dict[str, int]:
     from ottla.client.admin.results import ConfigResource
-    from ottla.client.errors import SomeFailed
+    from ottla.client.errors import SomeFailed, UnknownTopicOrPartition
 
     if not topics:
         return {}
@@ -134,6 +134,8 @@ async def _min_isrs(client: Admin, topics: list[str]) -> dict[str, int]:
         )
     except SomeFailed as some:
         found = some.results  # some were deleted meanwhile
+    except UnknownTopicOrPartition:  # or the only one
+        return {}
     return {resource.name: min_isr(settings) for resource, settings in found.items()}
 
 

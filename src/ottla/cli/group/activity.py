@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ottla.cli.faults import CommandFault
-from ottla.model import ErrorCode
 
 if TYPE_CHECKING:
     from ottla.client.admin.admin import Admin
@@ -18,18 +17,9 @@ _NAMED_MAX = 3
 
 async def known_groups(client: Admin, names: list[str]) -> dict[str, GroupDescription | None]:
     """Descriptions, or None for groups that are not there."""
-    from ottla.client.errors import KafkaError, SomeFailed
+    from ottla.cli.gone import still_there
 
-    found: Mapping[str, GroupDescription] = {}
-    try:
-        found = await client.describe_groups(names) if names else {}
-    except SomeFailed as failed:
-        if any(error.code != ErrorCode.GROUP_ID_NOT_FOUND for error in failed.errors.values()):
-            raise
-        found = failed.results
-    except KafkaError as error:
-        if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
-            raise
+    found = await still_there(client.describe_groups(names)) if names else {}
     return {name: found.get(name) for name in names}
 
 

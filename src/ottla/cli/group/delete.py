@@ -43,7 +43,7 @@ async def _delete(options: argparse.Namespace) -> int:
         raise UsageFault("--topic belongs to --delete-offsets; without it whole groups are deleted")
     async with admin(options) as client:
         groups = await chosen.chosen_groups(client, names)
-        if options.if_exists:
+        if options.if_exists or names is None:
             groups = [group for group, found in (await _known(client, groups)).items() if found is not None]
         if options.delete_offsets:
             await _delete_offsets(client, groups, topics, options)

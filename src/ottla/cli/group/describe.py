@@ -51,7 +51,7 @@ async def _describe(options: argparse.Namespace) -> int:
     async with admin(options) as client:
 
         async def looked() -> tuple[list[dict[str, Any]], str]:
-            groups = await described(client, await chosen.chosen_groups(client, names))
+            groups = await described(client, names)
             return groups, _table(groups, options)
 
         if options.watch:
@@ -74,16 +74,18 @@ def _table(groups: Sequence[dict[str, Any]], options: argparse.Namespace) -> str
     return "\n".join(table(group, verbose=options.verbose) for group in groups)
 
 
-async def described(client: Admin, names: list[str]) -> list[dict[str, Any]]:
-    """Everything that there is to know of these groups, under the names that JSON has."""
+async def described(client: Admin, names: list[str] | None) -> list[dict[str, Any]]:
+    """Everything that there is to know of these groups, or of all, under the names that JSON has."""
+    from ottla.cli.gone import still_there
     from ottla.client.admin.group_lag import group_lags
 
-    if not names:
+    asked = await chosen.chosen_groups(client, names)
+    if not asked:
         return []
-    groups = await client.describe_groups(names)
-    committed = await client.list_groups_offsets(names)
+    groups = await still_there(client.describe_groups(asked), listed=names is None)
+    committed = await client.list_groups_offsets(list(groups))
     lags = await group_lags(client.cluster, groups, committed)
-    return [_group(groups[name], lags[name]) for name in names]
+    return [_group(groups[name], lags[name]) for name in asked if name in groups]
 
 
 def _group(group: GroupDescription, lags: list[PartitionLag]) -> dict[str, Any]:

@@ -42,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
 async def _confirm(options: argparse.Namespace) -> int:
     from ottla.cli.assignments import assignments
     from ottla.cli.connecting import admin
+    from ottla.cli.gone import still_there
     from ottla.cli.plan import show_plan
     from ottla.client.admin.results import ConfigResource
 
@@ -50,11 +51,12 @@ async def _confirm(options: argparse.Namespace) -> int:
     async with admin(options) as client:
         topics = await client.describe_topics(named or None)
         asked = [ConfigResource.topic(name) for name in topics]
-        described = await client.describe_configs(asked, names=[*_SHOWN], synonyms=True) if asked else {}
-        kept = [name for name in named or sorted(topics) if _keeps_everything(described[ConfigResource.topic(name)])]
+        describing = client.describe_configs(asked, names=[*_SHOWN], synonyms=True)
+        described = {one.name: entries for one, entries in (await still_there(describing, listed=not named)).items()}
+        kept = [name for name in named or sorted(described) if _keeps_everything(described[name])]
         _refuse_others(named, kept)
         changes = {name: _changes(given, internal=topics[name].internal) for name in kept}
-        rows = [_row(name, described[ConfigResource.topic(name)], changes[name]) for name in kept]
+        rows = [_row(name, described[name], changes[name]) for name in kept]
         title = "topics that keep everything, and what they would have:" if kept else "no topic keeps everything"
         show_plan(options.output, title, rows, _COLUMNS, confirmed=options.yes or not kept)
         if kept:

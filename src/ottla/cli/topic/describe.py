@@ -68,14 +68,18 @@ def run(options: argparse.Namespace) -> int:
 
 async def _describe(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import admin
+    from ottla.cli.gone import still_there
     from ottla.cli.output import show
 
     async with admin(options) as client:
         names = await shared.chosen_topics(client, options)
-        topics = await client.describe_topics(names or None)
-        settings = await _settings(client, list(topics))
+        listed = options.regex or not names
+        topics = await still_there(client.describe_topics(names or None), listed=listed)
+        settings = await _settings(client, list(topics), listed=listed)
         described = [
-            await _described(client, topics[name], settings.get(name, {}), options) for name in names or sorted(topics)
+            await _described(client, topics[name], settings[name], options, listed=listed)
+            for name in names or sorted(topics)
+            if name in settings
         ]
     if _is_filtered(options):
         described = [topic for topic in described if topic["partitions"]]
@@ -83,17 +87,24 @@ async def _describe(options: argparse.Namespace) -> int:
     return OK
 
 
-async def _settings(client: Admin, names: list[str]) -> dict[str, dict[str, ConfigEntry]]:
+async def _settings(client: Admin, names: list[str], *, listed: bool) -> dict[str, dict[str, ConfigEntry]]:
+    from ottla.cli.gone import still_there
     from ottla.client.admin.results import ConfigResource
 
     if not names:
         return {}
-    described_topics = await client.describe_configs([ConfigResource.topic(name) for name in names])
-    return {resource.name: dict(entries) for resource, entries in described_topics.items()}
+    asked = [ConfigResource.topic(name) for name in names]
+    found = await still_there(client.describe_configs(asked), listed=listed)
+    return {resource.name: dict(entries) for resource, entries in found.items()}
 
 
 async def _described(
-    client: Admin, topic: TopicDescription, settings: dict[str, ConfigEntry], options: argparse.Namespace
+    client: Admin,
+    topic: TopicDescription,
+    settings: dict[str, ConfigEntry],
+    options: argparse.Namespace,
+    *,
+    listed: bool,
 ) -> dict[str, Any]:
     from ottla.cli.config.describe import source_word
     from ottla.client.admin.results import ConfigSource
@@ -113,7 +124,7 @@ async def _described(
         for each in partitions
     ]
     if options.offsets or options.all:
-        await _add_offsets(client, topic.name, rows)
+        await _add_offsets(client, topic.name, rows, listed=listed)
     described: dict[str, Any] = {
         "topic": topic.name,
         "id": topic_id_text(topic.topic_id),
@@ -159,13 +170,14 @@ def _is_wanted(partition: PartitionDescription, min_insync_replicas: int, option
     )
 
 
-async def _add_offsets(client: Admin, topic: str, rows: list[dict[str, Any]]) -> None:
+async def _add_offsets(client: Admin, topic: str, rows: list[dict[str, Any]], *, listed: bool) -> None:
+    from ottla.cli.gone import still_there
     from ottla.cli.offsets import EARLIEST, LATEST, offsets_of
     from ottla.model import TopicPartition
 
     led = [TopicPartition(topic, row["partition"]) for row in rows if row["leader"] is not None]
-    starts = await offsets_of(client.cluster, dict.fromkeys(led, EARLIEST))
-    ends = await offsets_of(client.cluster, dict.fromkeys(led, LATEST))
+    starts = await still_there(offsets_of(client.cluster, dict.fromkeys(led, EARLIEST)), listed=listed)
+    ends = await still_there(offsets_of(client.cluster, dict.fromkeys(led, LATEST)), listed=listed)
     for row in rows:
         tp = TopicPartition(topic, row["partition"])
         row["start"] = starts.get(tp)

@@ -223,7 +223,7 @@ class FetchHandler(Participant):
             wait.answer_now()
             return
         wait.began_ms = self._round.began_ms
-        peer.answer_later(partial(self._waiters.forget, wait), waits=True)
+        peer.answer_later(wait.cancel, waits=True)
         deadline_ms = self.services.clock.monotonic_ms() + wait.wait_ms(request.max_wait_ms)
         self._waiters.park(wait, wait.partitions(), deadline_ms)
 
@@ -252,7 +252,7 @@ class FetchHandler(Participant):
         if isinstance(session, ErrorCode):
             throttle_ms = self._throttle_ms(peer, client_id, request.replica_id, 0)
             yield from let_go(request)
-            return [encode_empty(version, correlation, session, request.session_id, throttle_ms)]
+            return [encode_empty(version, correlation, session, NO_SESSION, throttle_ms)]
         fetch = self._watched(peer, version, correlation, request, session)
         fetch.client_id = client_id
         long.becomes(fetch)
@@ -266,10 +266,14 @@ class FetchHandler(Participant):
         return WatchedFetch(self, peer, version, correlation, request, session, opens_session=opens)
 
     def _take_partitions(self, fetch: WatchedFetch, request: FetchRequest) -> Steps[None]:
-        self._metrics.total_fetches.value += yield from fetch.take_steps(request)
-        session = fetch.session
-        if session is None:
-            return
+        try:
+            self._metrics.total_fetches.value += yield from fetch.take_steps(request)
+        finally:
+            # Also of a client that goes in the middle: its session has what was taken.
+            if fetch.session is not None:
+                self._count_partitions(fetch, fetch.session)
+
+    def _count_partitions(self, fetch: WatchedFetch, session: Session) -> None:
         if not len(fetch.watched):
             self._sessions.close(session.id)
             fetch.end_session()
@@ -367,7 +371,7 @@ class FetchHandler(Participant):
     ) -> None:
         throttle_ms = self._throttle_ms(peer, client_id, request.replica_id, 0)
         self._others += 1
-        peer.answer(encode_empty(version, correlation, error, request.session_id, throttle_ms))
+        peer.answer(encode_empty(version, correlation, error, NO_SESSION, throttle_ms))
 
     @staticmethod
     def end(peer: Peer, fault: Exception) -> None:

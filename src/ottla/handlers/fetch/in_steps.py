@@ -254,11 +254,10 @@ class WatchedFetch(FetchWait):
             self.first_try()
 
     def cancel(self) -> None:
-        """Nobody waits for it any more."""
         if self._job is not None:
             self.handler.services.turns.give_up(self._job)
             self._job = None
-        self.handler.services.replicas.waiters.forget(self)
+        super().cancel()
         self.leave()
 
     def failed(self, fault: Exception) -> None:

@@ -66,7 +66,7 @@ class FetchSettling:
         self._services.metrics.cold_reads.value += 1
         if wait.began_ms is None:
             wait.began_ms = self._services.round.began_ms
-        wait.peer.answer_later(None)
+        wait.peer.answer_later(wait.cancel)
 
     def _read_cold(self, wait: FetchWait, missing: Sequence[MissingRead]) -> None:
         """Has workers read where the logs' records lie; then it is looked at again."""

@@ -115,6 +115,10 @@ class FetchWait:
                 return True
         return False
 
+    def cancel(self) -> None:
+        """Nobody waits for it any more."""
+        self.handler.services.replicas.waiters.forget(self)
+
     def failed(self, fault: Exception) -> None:
         self.peer.abort()
 
