@@ -10,6 +10,7 @@ from ottla.pipeline.definitions import Flow, Kind
 from ottla.pipeline.flows import RunningFlow
 from ottla.pipeline.places import Places
 from ottla.pipeline.planning import PlannedFlow
+from ottla.pipeline.tables.log import Commit, TableLog
 
 
 def progress(batch: int, at: str, *, late: int = 0) -> Any:
@@ -38,3 +39,14 @@ def test_each_progress_counts_once_though_the_clock_is_set_back(tmp_path: Path) 
         del recent[:-2]  # Spark keeps the last ones
     status = running.status
     assert (status.batch, status.rows_in, status.rows_out, status.late) == (2, 15, 15, 3)
+
+
+def test_a_table_has_its_counts_before_it_has_begun(tmp_path: Path) -> None:
+    """A scraper that looks while a run starts took nothing for a counter that was reset, and then all for what came."""
+    places = Places(str(tmp_path))
+    counts = {"in": 5, "out": 3, "dropped": 2, "dead": 2, "failed:positive": 2}
+    TableLog(places.table("orders")).commit(Commit(kind="append", written_ms=1, query="q", batch=7, counts=counts))
+    flow = Flow(name="orders", kind=Kind.TABLE, function=lambda: None, line=1)
+    status = RunningFlow(PlannedFlow(flow=flow), places, "shop", {}).status
+    assert (status.batch, status.rows_in, status.rows_out, status.dropped, status.dead) == (7, 5, 3, 2, 2)
+    assert status.failed == {"positive": 2}

@@ -175,7 +175,9 @@ class RunningFlow:
             status.lag, status.lag_unknown = lag, unknown
 
     def _go_on_counting(self) -> None:
-        """What no log has: the counts of the last run's status, to which this run adds."""
+        """From where the last run stood: a table's log says that, and its status what no log has."""
+        if self._log is not None:
+            take_counts(self.status, self._log.state())
         there = read_json(self._places.status(self.flow.name)) or {}
         names = ["late"]
         if self._log is None and query_of(self._places.checkpoint(self.name)) is not None:
