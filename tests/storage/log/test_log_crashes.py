@@ -292,3 +292,20 @@ def test_what_a_cut_took_from_a_segment_that_was_rolled_then_does_not_come_back(
     kept = [(0, b"old 0"), (1, b"old 1"), (2, b"old 2")]
     assert read_all(log, max_bytes=10_000) in ([kept, [*kept, (3, b"new")]])
     assert log.end_offset == 4 or not flushes
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_a_cut_took_does_not_come_back_behind_what_was_written_in_its_place(seed: int) -> None:
+    world = World(config=LogConfig(retention_ms=-1))
+    log = world.open()
+    for number in range(6):
+        append(log, b"old %d" % number)
+    world.flush(log)
+    cut_to(log, 3)
+    world.recovery_point = log.recovery_point
+    append(log, b"new 3", epoch=1)
+    world.crash(Random(seed))
+    log = world.open(clean=False)
+    found = [value for _, value in read_all(log, max_bytes=10_000)]
+    assert found[3:] in ([], [b"new 3"], [b"old 3"], [b"old 3", b"old 4"], [b"old 3", b"old 4", b"old 5"])
+    assert log.epochs.entries() == ([(0, 0), (1, 3)] if b"new 3" in found else [(0, 0)])
