@@ -127,3 +127,16 @@ def test_a_log_that_is_cut_within_the_hole_that_it_begins_in_ends_at_its_start()
     world.close(log)
     again = world.open()
     assert (again.start_offset, again.end_offset) == (11, 11)
+
+
+def test_a_replica_of_a_cleaned_log_opens_after_a_crash_under_another_policy() -> None:
+    """Nothing was cleaned here, and its holes are no damage all the same."""
+    world = World(config=SMALL._replace(cleanup_policy=frozenset({"compact"})))
+    log = put_with_holes(world.open())
+    world.flush(log)
+    world.cleaned_to = log.cleaned_to
+    world.config = SMALL
+    for clean in (False, True, False):
+        log.abandon()
+        log = world.open(clean=clean)
+        assert first_batches(log, 0, log.end_offset) == [0, 20, 30]

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from tests.searches import some
 from tests.storage.at_once import cut_to, expire
-from tests.storage.log_world import NOW, World, batch, marker, read_all, read_batches
+from tests.storage.log_world import NOW, World, append, batch, marker, read_all, read_batches
 
 from ottla.config.log import LogConfig
 from ottla.ports.memory.disk import MemoryDisk
@@ -270,3 +270,42 @@ def test_transactions_come_back_from_the_log_alone() -> None:
         again = world.open(clean=False)
         assert again.first_unstable_offset == unstable
         assert again.aborted_transactions(0, again.end_offset) == aborted
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("flushes", [False, True])
+def test_what_a_cut_took_from_a_segment_that_was_rolled_then_does_not_come_back(seed: int, *, flushes: bool) -> None:
+    """No start looks into it: it is below the recovery point."""
+    world = World(config=LogConfig(retention_ms=-1))
+    log = world.open()
+    for number in range(6):
+        append(log, b"old %d" % number)
+    world.flush(log)
+    cut_to(log, 3)
+    world.recovery_point = log.recovery_point
+    log.roll(NOW)
+    append(log, b"new", epoch=1)
+    if flushes:
+        world.flush(log)
+    world.crash(Random(seed))
+    log = world.open(clean=False)
+    kept = [(0, b"old 0"), (1, b"old 1"), (2, b"old 2")]
+    assert read_all(log, max_bytes=10_000) in ([kept, [*kept, (3, b"new")]])
+    assert log.end_offset == 4 or not flushes
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_a_cut_took_does_not_come_back_behind_what_was_written_in_its_place(seed: int) -> None:
+    world = World(config=LogConfig(retention_ms=-1))
+    log = world.open()
+    for number in range(6):
+        append(log, b"old %d" % number)
+    world.flush(log)
+    cut_to(log, 3)
+    world.recovery_point = log.recovery_point
+    append(log, b"new 3", epoch=1)
+    world.crash(Random(seed))
+    log = world.open(clean=False)
+    found = [value for _, value in read_all(log, max_bytes=10_000)]
+    assert found[3:] in ([], [b"new 3"], [b"old 3"], [b"old 3", b"old 4"], [b"old 3", b"old 4", b"old 5"])
+    assert log.epochs.entries() == ([(0, 0), (1, 3)] if b"new 3" in found else [(0, 0)])

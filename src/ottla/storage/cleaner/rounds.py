@@ -147,7 +147,7 @@ def clean_log(log: Log, dirt: Dirt, around: PassContext) -> Steps:
     if log.swap is not None:
         yield Changing(log.settling_swap())
     now_ms, generation = around.wall_ms(), log.durability.generation
-    if log.cleaned_to < 0:
+    if log.cleaned_to <= log.start_offset:
         # Before the first hole: a start after a crash must not take it for damage, whatever the policy is by then.
         log.note_cleaned(log.start_offset)
         yield from _checkpoint(log, around)

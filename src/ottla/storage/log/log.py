@@ -101,7 +101,7 @@ class Log:
         self.durability = Durability(self.places, self.leader_epochs, self.producer_memory, loaded, recovery_point)
         self.staging = Staging(self.places, self.leader_epochs, self.producer_memory, self.durability, config)
         #: Below this every key's older records are gone as far as the cleaner knew of younger ones; -1 where it never
-        #: was here. From then on the log may have holes.
+        #: was here, nor in a log that this one was copied from. From then on the log may have holes.
         self.cleaned_to = cleaned_to
         #: A cleaned segment that is about to take others' place: one at a time.
         self.swap: Swap | None = None
@@ -183,6 +183,10 @@ class Log:
         return self.staging.stage(records, leader_epoch, now_ms, origin)
 
     def stage_replica(self, records: memoryview, now_ms: int = 0, epoch_max: int | None = None) -> AppendResult:
+        if self.cleaned_to < 0 and self.config.may_have_gaps:
+            # Its leader may have cleaned what it sends. A start after a crash must not take the holes for damage,
+            # whatever the policy is by then.
+            self.note_cleaned(self.start_offset)
         return self.staging.stage_replica(records, now_ms, epoch_max)
 
     def write_staged(self) -> None:
