@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from tests.broker.simulated_cluster import SimulatedCluster, until
 
+from ottla.broker import membership
 from ottla.broker.membership import Membership
 from ottla.broker.settings import TreeSettings
 from ottla.controller.announcing.origin import AnnouncementRefused
 from ottla.controller.controller import ClusterController
 from ottla.controller.deciding.refusal import Refusal
+from ottla.coordination.errors import ConnectionLoss, SessionExpired
 from ottla.coordination.znodes import CONTROLLER
 from ottla.model import ErrorCode
 
@@ -99,12 +101,42 @@ def test_who_is_the_controller_is_found_out_also_behind_a_fault_of_ours(fault: B
         await cluster.start()
         (controller,) = cluster.controllers
         other = 3 - controller
-        membership = cluster.broker(other)._parts.membership
+        member = cluster.broker(other)._parts.membership
         met: list[object] = []
-        membership._read_controller = partial(failing_once(Membership._read_controller, fault, met), membership)
+        member._read_controller = partial(failing_once(Membership._read_controller, fault, met), member)
         await cluster.leave(controller, "kill")
         await until(lambda: bool(met))
-        await until(lambda: membership.controller_id == other)
+        await until(lambda: member.controller_id == other)
+
+    with SimulatedCluster(2) as cluster:
+        cluster.run(scenario(cluster))
+
+
+@pytest.mark.parametrize("fault", [SessionExpired("planted"), ConnectionLoss("planted")], ids=repr)
+def test_a_start_whose_sessions_end_one_after_the_other_goes_on(
+    fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        monkeypatch.setattr(Membership, "register", failing_once(Membership.register, SessionExpired("planted"), []))
+        monkeypatch.setattr(membership, "cluster_id", failing_once(membership.cluster_id, fault, []))
+        await cluster.start()
+        assert await cluster.create(1, "t", {0: (1, 2)}) is ErrorCode.NONE
+        assert [each.lives for each in cluster.brokers.values()] == [1, 1]
+
+    with SimulatedCluster(2) as cluster:
+        cluster.run(scenario(cluster))
+
+
+@pytest.mark.parametrize("fault", [SessionExpired("planted"), ConnectionLoss("planted")], ids=repr)
+def test_a_start_that_cannot_stand_for_controller_just_then_goes_on(
+    fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        monkeypatch.setattr(ClusterController, "stand", failing_once(ClusterController.stand, fault, []))
+        await cluster.start()
+        await until(lambda: len(cluster.controllers) == 1)
+        assert await cluster.create(1, "t", {0: (1, 2)}) is ErrorCode.NONE
+        assert [each.lives for each in cluster.brokers.values()] == [1, 1]
 
     with SimulatedCluster(2) as cluster:
         cluster.run(scenario(cluster))

@@ -135,8 +135,11 @@ class Membership:
 
     async def join(self, tree: BrokersTree) -> None:
         """As `register`, at a start: in another session where this one, or its connection, ends before it is done."""
+        is_another = False
         while True:
             try:
+                if is_another:
+                    await cluster_id(tree, self._ports.entropy, self._member.cluster_id)
                 await self.register(tree)
             except (SessionExpired, ConnectionLoss) as fault:
                 if self._member.has_tree:
@@ -146,15 +149,16 @@ class Membership:
                 await _closed(tree)
                 tree = await self._open_tree()
                 self.on_session(tree)
-                await cluster_id(tree, self._ports.entropy, self._member.cluster_id)
+                is_another = True
             else:
                 return
 
     async def stand_at_first(self) -> None:
-        """As `stand`, at a start: where the session is over, another one is on its way when this returns."""
+        """As `stand`, at a start: where the session is over, or its connection took an answer with it, another one is
+        on its way when this returns."""
         try:
             await self.stand()
-        except SessionExpired:
+        except (SessionExpired, ConnectionLoss):
             if self._member.has_tree or self.lost is not None:
                 raise
             if self._rejoining is None:
