@@ -28,6 +28,7 @@ from ottla.pipeline.tables.delta import publish
 from ottla.pipeline.tables.files import BUCKET, frame_of, now_ms, write_files
 from ottla.pipeline.tables.log import Commit, TableLog, TableState
 from ottla.pipeline.tables.upkeep import compact, delete_unused, retain
+from ottla.pipeline.topics import TopicsRead
 
 #: The column that has the names of the rules that a row breaks.
 FAILED: Final = "_failed"
@@ -79,6 +80,7 @@ class TableWriter:
         self._places = places
         self._pipeline = pipeline
         self._kafka = kafka
+        self._topics = TopicsRead(places.checkpoint(planned.flow.name))
 
     def __call__(self, frame: Any, batch: int) -> None:
         try:
@@ -94,6 +96,7 @@ class TableWriter:
         state = self.log.state()
         if not state.has(query, batch):
             check_follows(state, query, batch, self.log.folder)
+            self._topics.note(batch)
             checked = check(frame, self._rules, state.youngest_us)
             try:
                 self._commit(checked, state, query, batch)
