@@ -33,6 +33,8 @@ MINUTE = 60_000
 #: 2026-11-01 12:00 in UTC.
 NOON = 1_793_534_400_000
 EVER = Range(0, 4_000_000_000_000)
+#: Before any day on which this runs.
+OLD = 1_700_000_000_000
 
 
 def click(number: int, at_ms: int) -> dict[str, Any]:
@@ -158,6 +160,44 @@ def test_what_the_topic_loses_while_it_is_read_stays(pipeline: Pipeline, monkeyp
     assert backfill(pipeline.run(), EVER, said.append) == {"clicks": 5}
     assert pipeline.rows("clicks", "at") == before
     assert len(said) == 1
+
+
+MADE_AGAIN = """
+@table
+def raw():
+    return read_topic("TOPIC", failOnDataLoss=False)
+
+@table(time="at")
+def clicks():
+    rows = decode_json(read_topic("TOPIC", failOnDataLoss=False), "id INT, at TIMESTAMP")
+    return rows.withColumn("weight", F.lit(WEIGHT))
+"""
+
+
+def test_rows_of_a_topic_stay_that_was_deleted_and_made_again(pipeline: Pipeline) -> None:
+    """Its records begin at offset 0, as if nothing was lost; at the offsets of the former ones are others now."""
+
+    def sent(weight: int, *numbers: int, at_ms: int = OLD) -> None:
+        pipeline.define(MADE_AGAIN.replace("WEIGHT", str(weight)))
+        for number in numbers:
+            pipeline.send(click(number, at_ms), timestamp=at_ms, key="k")
+
+    sent(1, *range(10))
+    pipeline.catch_up()
+    pipeline.broker.delete_topic(pipeline.topic)
+    pipeline.broker.create_topic(pipeline.topic, partitions=2)
+    sent(1, *range(10, 13))
+    pipeline.catch_up()
+    raw = pipeline.rows("raw", "*")
+    assert len(raw) == 13
+    sent(2, 13, at_ms=now_ms())
+    said: list[str] = []
+    backfill(pipeline.run(), EVER, said.append)
+    rows = pipeline.rows("raw", "*")
+    assert ([row for row in rows if row in raw], len(rows)) == (raw, 14)
+    assert sorted(pipeline.rows("clicks", "id", "weight")) == [(number, 1 + (number == 13)) for number in range(14)]
+    assert [line.partition(":")[0] for line in said] == ["raw", "clicks"]
+    assert all(line.endswith(f"the topic {pipeline.topic} has lost records that they may be made of") for line in said)
 
 
 RETAINED = """

@@ -44,6 +44,7 @@ def test_each_rule_counts_and_each_column_of_time_has_its_youngest(pipeline: Pip
     assert pipeline.rows("clicks", "id") == [(1,), (200,)]
     rules = {"decodes": 0, "at in time": 0, "seen in time": 0, "has a user": 1, "small": 1, "positive": 1}
     assert flow.status.failed == {**rules, "a short name": 1}
+    assert flow.status.passed == {name: 4 - broken for name, broken in flow.status.failed.items()}
     assert (flow.status.rows_in, flow.status.dropped, flow.status.dead) == (4, 2, 2)
 
     pipeline.send(row(3, at=125, seen=1), row(4, at=100, seen=2), row(5, at=126, seen=-61))

@@ -56,6 +56,7 @@ def test_bronze_silver_gold_and_a_topic(pipeline: Pipeline) -> None:
     orders = found["orders"]
     assert (orders.rows_in, orders.rows_out, orders.dropped, orders.dead) == (6, 2, 4, 4)
     assert orders.failed == {"decodes": 3, "has a customer": 1, "positive": 1}
+    assert orders.passed == {"decodes": 3, "has a customer": 2, "positive": 2}
     assert [found[name].lag for name in ("raw", "orders", "totals", "out")] == [0, 0, 0, 0]
 
     dead = pipeline.records(f"{pipeline.topic}-dlq")

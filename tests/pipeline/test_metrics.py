@@ -18,6 +18,7 @@ def test_every_flow_has_its_numbers() -> None:
             dropped=10,
             dead=9,
             failed={"positive amount": 10},
+            passed={"positive amount": 4980},
             lag=120,
             late=3,
             rows_a_second=812.5,
@@ -40,6 +41,7 @@ def test_every_flow_has_its_numbers() -> None:
         f"ottla_pipeline_failed{labels} 0",
         'ottla_pipeline_failed{pipeline="shop",flow="out"} 1',
         'ottla_pipeline_rule_broken_total{pipeline="shop",flow="orders",rule="positive amount"} 10',
+        'ottla_pipeline_rule_kept_total{pipeline="shop",flow="orders",rule="positive amount"} 4980',
     ):
         assert line in lines
     # What is not known yet is not there.

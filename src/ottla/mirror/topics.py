@@ -45,6 +45,8 @@ class TopicFollower:
         self._source = source
         self._target = target
         self._one_at_a_time = asyncio.Lock()
+        #: Of the source's topics, as they were when they were last looked for.
+        self.ids: dict[str, bytes] = {}
         #: Partitions that the target is known to have, by the source's topic.
         self._there: dict[str, int] = {}
         #: Whether the target refused some topic or partition: that is tried again soon.
@@ -64,6 +66,7 @@ class TopicFollower:
         """The flow's topics with their numbers of partitions; the target has them then, but those that it refused."""
         described = await self._source.describe_topics()
         wanted = {name: one for name, one in described.items() if self.copies(name)}
+        self.ids = {name: one.topic_id for name, one in wanted.items()}
         async with self._one_at_a_time:
             self.refused = {tp: why for tp, why in self.refused.items() if tp.topic in wanted}
             self._there = {name: count for name, count in self._there.items() if name in wanted}

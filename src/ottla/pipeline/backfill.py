@@ -197,7 +197,8 @@ def _known_part(planned: PlannedFlow, span: Range, losses: Losses, say: Callable
     """What of the range can be computed again."""
     flow, since = planned.flow, losses.since(planned)
     losses.fills(planned, max(span.from_ms, since.ms), span.to_ms)
-    if flow.changes is not None or _has_positions(planned) or since.ms <= span.from_ms:
+    is_compared = _has_positions(planned) and not losses.made_again(planned)
+    if flow.changes is not None or is_compared or since.ms <= span.from_ms:
         return span
     say(
         f"{flow.name}: rows before {_text(since.ms)} stay as they are: {since.lost_by} has lost {since.lost} that "

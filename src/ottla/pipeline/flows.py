@@ -16,7 +16,7 @@ from ottla.pipeline.tables.files import now_ms
 from ottla.pipeline.tables.log import TableLog, TableState
 from ottla.pipeline.tables.stream import version_of
 from ottla.pipeline.tables.upkeep import EVERY_VERSION
-from ottla.pipeline.writing import DEAD, DROPPED, FAILED_PREFIX, ROWS_IN, ROWS_OUT, TableWriter
+from ottla.pipeline.writing import DEAD, DROPPED, FAILED_PREFIX, PASSED_PREFIX, ROWS_IN, ROWS_OUT, TableWriter
 from ottla.spark.options import client_settings
 from ottla.spark.sink.ledger import ledger_entry
 
@@ -229,9 +229,10 @@ def take_counts(status: FlowStatus, state: TableState) -> None:
     counts = state.counts
     status.rows_in, status.rows_out = counts.get(ROWS_IN, 0), counts.get(ROWS_OUT, 0)
     status.dropped, status.dead = counts.get(DROPPED, 0), counts.get(DEAD, 0)
-    status.failed = {
-        name.removeprefix(FAILED_PREFIX): count for name, count in counts.items() if name.startswith(FAILED_PREFIX)
-    }
+    status.failed, status.passed = (
+        {name.removeprefix(prefix): count for name, count in counts.items() if name.startswith(prefix)}
+        for prefix in (FAILED_PREFIX, PASSED_PREFIX)
+    )
     if state.batches:
         status.batch = max(state.batches.values())
 

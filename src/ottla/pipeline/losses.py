@@ -7,8 +7,10 @@ table from that moment on can be computed again, and older ones stay as they are
                              from a topic makes that good
     a topic                  up to the first record that is left, of the partitions that do not begin with offset 0
     a compacted topic        up to now: it loses records at any place
+    a topic made again       up to when the flow first met it: those of the one before are gone
 
-A table whose rows say which records they are is compared with the topic, record by record, and asks for none of this.
+A table whose rows say which records they are is compared with the topic, record by record, and asks for none of this;
+but where the topic was made again, in which other records have the same places.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from ottla.pipeline.places import Places
 from ottla.pipeline.planning import PlannedFlow
 from ottla.pipeline.tables.files import now_ms
 from ottla.pipeline.tables.log import TableLog
+from ottla.pipeline.topics import TopicsRead
 from ottla.spark.options import client_settings
 
 #: Before every time: nothing is lost.
@@ -50,9 +53,16 @@ class Losses:
 
     def since(self, planned: PlannedFlow) -> KnownSince:
         """What all sources of a flow have now: topics lose records at any time."""
-        found = [KnownSince(self._of_topic(name), f"the topic {name}", "records") for name in sorted(planned.topics)]
+        found = [
+            KnownSince(max(self._of_topic(name), self._met(planned, name)), f"the topic {name}", "records")
+            for name in sorted(planned.topics)
+        ]
         found += [KnownSince(self._of_table(name), f"the table {name}", "rows") for name in sorted(planned.tables)]
         return max(found, default=KnownSince(ALL))
+
+    def made_again(self, planned: PlannedFlow) -> bool:
+        """Whether a topic of the flow is another than the one that it began with."""
+        return any(self._met(planned, name) > ALL for name in planned.topics)
 
     def fills(self, planned: PlannedFlow, from_ms: int, to_ms: int) -> None:
         """The flow's rows between these times are brought back before another flow asks for them."""
@@ -64,6 +74,10 @@ class Losses:
             return ALL
         from_ms, to_ms = self._filled.get(name, (lost_ms + 1, lost_ms + 1))
         return min(from_ms, lost_ms + 1) if to_ms > lost_ms else lost_ms + 1
+
+    def _met(self, planned: PlannedFlow, topic: str) -> int:
+        since_ms = TopicsRead(self._places.checkpoint(planned.flow.name)).since_ms(topic)
+        return ALL if since_ms is None else since_ms
 
     def _of_topic(self, name: str) -> int:
         with Admin(client_settings(self._kafka)) as admin:

@@ -6,7 +6,7 @@ are what `ottla pipeline status` shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ottla.metrics import Registry
 from ottla.pipeline.status import FAILED, FlowStatus
@@ -40,13 +40,20 @@ def register(registry: Registry, pipeline: str, read: Callable[[], Sequence[Flow
     gauge("failed", "1 where the flow has ended with an error, which the status names.", _has_failed)
     for name, (field, help_) in _COUNTS.items():
         gauge(f"{name}_total", help_, lambda one, field=field: getattr(one, field), "counter")  # type: ignore[misc]
-    registry.gauges(
-        "ottla_pipeline_rule_broken_total",
-        "Rows that broke a rule of the table.",
-        (*_FLOW, "rule"),
-        lambda: (((pipeline, one.flow, rule), float(count)) for one in read() for rule, count in one.failed.items()),
-        type_="counter",
-    )
+
+    def by_rule(name: str, help_: str, counts: Callable[[FlowStatus], Mapping[str, int]]) -> None:
+        registry.gauges(
+            f"ottla_pipeline_rule_{name}_total",
+            help_,
+            (*_FLOW, "rule"),
+            lambda: (
+                ((pipeline, one.flow, rule), float(count)) for one in read() for rule, count in counts(one).items()
+            ),
+            type_="counter",
+        )
+
+    by_rule("broken", "Rows that broke a rule of the table.", lambda one: one.failed)
+    by_rule("kept", "Rows that kept a rule of the table.", lambda one: one.passed)
 
 
 def _has_failed(status: FlowStatus) -> float:

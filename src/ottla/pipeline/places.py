@@ -109,9 +109,12 @@ def offsets_of(checkpoint: str) -> list[dict[str, Any]]:
         finished = [int(name) for name in os.listdir(os.path.join(checkpoint, "commits")) if name.isdecimal()]
     except FileNotFoundError:
         return []
-    if not finished:
-        return []
-    with open(os.path.join(checkpoint, "offsets", str(max(finished))), encoding="utf-8") as file:
+    return offsets_in(checkpoint, max(finished)) if finished else []
+
+
+def offsets_in(checkpoint: str, batch: int) -> list[dict[str, Any]]:
+    """Up to where a micro-batch reads its sources."""
+    with open(os.path.join(checkpoint, "offsets", str(batch)), encoding="utf-8") as file:
         lines = file.read().splitlines()[2:]  # behind the version and Spark's own metadata
     return [one for one in (json.loads(line) for line in lines if line.startswith("{")) if isinstance(one, dict)]
 

@@ -1,8 +1,8 @@
 """What `ottla pipeline status` shows: a file for each flow, which the run replaces as the flow goes on.
 
     {"flow": "orders", "kind": "table", "state": "running", "batch": 41, "in": 5000, "out": 4990, "dropped": 10,
-     "dead": 10, "failed": {"positive amount": 10}, "lag": 120, "lag_unknown": 0, "late": 0,
-     "rows_a_second": 812.5, "error": null, "updated_ms": 1763856000000}
+     "dead": 10, "failed": {"positive amount": 10}, "passed": {"positive amount": 4990}, "lag": 120, "lag_unknown": 0,
+     "late": 0, "rows_a_second": 812.5, "error": null, "updated_ms": 1763856000000}
 
 Of a table the counts come out of its log, where they were written with the rows: they are exact over any crash.
 """
@@ -35,6 +35,8 @@ class FlowStatus:
     dead: int = 0
     #: Rows that broke a rule, by the rule's name.
     failed: dict[str, int] = field(default_factory=dict)
+    #: Rows that kept it.
+    passed: dict[str, int] = field(default_factory=dict)
     #: Records of topics, or versions of tables, that are not read yet; None before that is known.
     lag: int | None = None
     #: Sources of which that is not known: the lag lacks theirs.

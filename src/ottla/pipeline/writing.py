@@ -28,15 +28,17 @@ from ottla.pipeline.tables.delta import publish
 from ottla.pipeline.tables.files import BUCKET, frame_of, now_ms, write_files
 from ottla.pipeline.tables.log import Commit, TableLog, TableState
 from ottla.pipeline.tables.upkeep import compact, delete_unused, retain
+from ottla.pipeline.topics import TopicsRead
 
 #: The column that has the names of the rules that a row breaks.
 FAILED: Final = "_failed"
-#: What is counted, beside a `failed:` for each rule.
+#: What is counted, beside a `failed:` and a `passed:` for each rule.
 ROWS_IN: Final = "in"
 ROWS_OUT: Final = "out"
 DROPPED: Final = "dropped"
 DEAD: Final = "dead"
 FAILED_PREFIX: Final = "failed:"
+PASSED_PREFIX: Final = "passed:"
 #: Where a checkpoint has what windows, joins and aggregates remember.
 _STATE: Final = "state"
 #: Micro-batches between two looks for files that nobody needs.
@@ -79,6 +81,7 @@ class TableWriter:
         self._places = places
         self._pipeline = pipeline
         self._kafka = kafka
+        self._topics = TopicsRead(places.checkpoint(planned.flow.name))
 
     def __call__(self, frame: Any, batch: int) -> None:
         try:
@@ -94,6 +97,7 @@ class TableWriter:
         state = self.log.state()
         if not state.has(query, batch):
             check_follows(state, query, batch, self.log.folder)
+            self._topics.note(batch)
             checked = check(frame, self._rules, state.youngest_us)
             try:
                 self._commit(checked, state, query, batch)
@@ -237,6 +241,7 @@ def check(frame: Any, rules: tuple[Rule, ...], youngest_us: Mapping[str, int], *
         raise
     counts = {ROWS_IN: row["rows"], DROPPED: row["dropped"]}
     counts |= {f"{FAILED_PREFIX}{rule.name}": row[f"rule{number}"] for number, rule in enumerate(rules)}
+    counts |= _passed(rules, counts)
     youngest = {column: row[f"youngest{number}"] for number, column in enumerate(times)}
     return CheckedFrame(
         frame=marked,
@@ -244,6 +249,17 @@ def check(frame: Any, rules: tuple[Rule, ...], youngest_us: Mapping[str, int], *
         youngest_us={column: one for column, one in youngest.items() if one is not None},
         dropped_sum=int(row["sum"] or 0),
     )
+
+
+def _passed(rules: tuple[Rule, ...], counts: Mapping[str, int]) -> dict[str, int]:
+    """Rows that have kept each rule. Of what could not be decoded no rule but that one says anything."""
+    undecoded = counts.get(f"{FAILED_PREFIX}{DECODES}", 0)
+    return {
+        f"{PASSED_PREFIX}{rule.name}": counts[ROWS_IN]
+        - counts[f"{FAILED_PREFIX}{rule.name}"]
+        - (0 if rule.name == DECODES else undecoded)
+        for rule in rules
+    }
 
 
 def _sum_of_records(frame: Any, chosen: Any) -> Any:

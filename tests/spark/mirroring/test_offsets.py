@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from tests.mirror.flows import Clusters, contents, create, produce, records_of
+from tests.mirror.flows import SECONDS_MAX, Clusters, contents, create, produce, records_of
 
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.results import ConfigChange, ConfigResource
 from ottla.model import TopicPartition
 from ottla.spark.mirroring.source import Ends, MirrorReader
+from ottla.spark.source.offsets import TOPIC_IDS
 from ottla.testing.in_process import InProcessBroker
 
 
@@ -26,8 +28,8 @@ def clusters() -> Iterator[Clusters]:
         yield Clusters(source.bootstrap, target.bootstrap)
 
 
-def reader(clusters: Clusters, topics: str) -> MirrorReader:
-    properties = clusters.properties(topics=topics, sync_topic_configs_enabled="false")
+def reader(clusters: Clusters, topics: str, **more: str) -> MirrorReader:
+    properties = clusters.properties(topics=topics, sync_topic_configs_enabled="false", **more)
     return MirrorReader(json.dumps(properties), "A->B", 2)
 
 
@@ -146,9 +148,46 @@ def test_a_topic_that_is_deleted_between_two_looks_at_topics_ends_no_query(clust
     planning = reader(clusters, "kept, gone")
     try:
         first = planning.latestOffset({}, ReadAllAvailable())
-        assert first == {"gone": {"0": 3, "1": 0}, "kept": {"0": 3, "1": 0}}
+        assert plain(first) == {"gone": {"0": 3, "1": 0}, "kept": {"0": 3, "1": 0}}
         asyncio.run(deleted())
-        assert planning.latestOffset(first, ReadAllAvailable()) == {"kept": {"0": 3, "1": 0}}
+        assert plain(planning.latestOffset(first, ReadAllAvailable())) == {"kept": {"0": 3, "1": 0}}
+    finally:
+        planning.stop()
+
+
+def plain(ends: Ends) -> Ends:
+    """Without topics' ids."""
+    return {topic: numbers for topic, numbers in ends.items() if topic != TOPIC_IDS}
+
+
+def test_a_topic_that_was_made_again_and_ends_where_it_did_is_looked_at(clusters: Clusters) -> None:
+    """A query goes on for weeks; nothing of the new topic's records was copied, and nothing said, until more came."""
+
+    async def made_again(*names: str) -> None:
+        async with Admin(bootstrap_servers=clusters.source) as admin:
+            await admin.delete_topics(list(names))
+        for name in names:
+            await create(clusters.source, name)
+            await produce(clusters.source, name, [b"new"] * 3)
+
+    for name in ("kept", "orders"):
+        asyncio.run(create(clusters.source, name))
+        asyncio.run(produce(clusters.source, name, [b"x"] * 3))
+    planning = reader(clusters, "kept, orders", refresh_topics_interval_seconds="1")
+    try:
+        first = planning.latestOffset({}, ReadAllAvailable())
+        assert len([row for piece in planning.partitions({}, first) for row in planning.read(piece)]) == 2
+        asyncio.run(made_again("orders"))
+        give_up = time.monotonic() + SECONDS_MAX
+        while (end := planning.latestOffset(first, ReadAllAvailable())) == first:
+            assert time.monotonic() < give_up
+            time.sleep(0.05)
+        assert plain(end) == plain(first)
+        (row,) = [row for piece in planning.partitions(first, end) for row in planning.read(piece)]
+        assert row[:2] == ("orders", 0)
+        assert "orders-0 was deleted and made again since it was copied: delete A.orders on the target" in row[6]
+        # An offset of before ids stood there says nothing of them.
+        assert planning.partitions(plain(end), end) == []
     finally:
         planning.stop()
 
@@ -162,6 +201,9 @@ def test_offsets_are_the_same_text_in_whatever_order_brokers_answer(clusters: Cl
 
         def ends(self) -> dict[TopicPartition, int]:
             return next(self._answers)
+
+        def ids(self) -> dict[str, str]:
+            return {}
 
     planning = reader(clusters, "a, b")
     planning._planner = Planner(ends, dict(reversed(ends.items())))  # type: ignore[assignment]

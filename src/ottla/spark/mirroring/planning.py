@@ -18,8 +18,9 @@ from ottla.mirror.clients import FlowClients
 from ottla.mirror.groups import GroupFollower
 from ottla.mirror.pairs import OffsetPairs
 from ottla.mirror.properties import FlowSettings
-from ottla.model import TopicPartition
+from ottla.model import ZERO_TOPIC_ID, TopicPartition
 from ottla.spark.deleted import list_offsets_there
+from ottla.spark.source.offsets import id_text
 
 #: In the place of the end of a partition that the target does not take.
 REFUSED: Final = -1
@@ -50,6 +51,11 @@ class FlowPlanner:
     def ends(self) -> dict[TopicPartition, int]:
         """How far each partition of the source goes; the target has them then, but the REFUSED. Raises KafkaError."""
         return self._thread.run(self._ends)
+
+    def ids(self) -> dict[str, str]:
+        """Of the source's topics, where it knows them by ids, as those were when topics were last looked for."""
+        known = {} if self._clients is None else self._clients.follower.ids
+        return {name: id_text(one) for name, one in known.items() if one != ZERO_TOPIC_ID}
 
     def refusal(self, tp: TopicPartition) -> str:
         """Why it is REFUSED."""

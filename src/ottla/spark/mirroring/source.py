@@ -18,13 +18,15 @@ from ottla.mirror.ranges import CopiedRange, copy_ranges
 from ottla.model import TopicPartition
 from ottla.spark.mirroring.planning import REFUSED, FlowPlanner
 from ottla.spark.options import OptionError
+from ottla.spark.source.offsets import TOPIC_IDS
 
 FORMAT: Final = "ottla-mirror"
 #: A row for each partition that was looked after. `copied`: below it the source is copied, and the copy ends at `end`.
 #: Both are null where the target has no such partition, and does not take it.
 SCHEMA: Final = "topic STRING, partition INT, copied BIGINT, end BIGINT, records BIGINT, bytes BIGINT, stopped STRING"
-#: Of partitions, by topic and number, as text: JSON's names are texts. And `LOOKS`, which no topic is called.
-Ends = dict[str, dict[str, int]]
+#: Of partitions, by topic and number, as text: JSON's names are texts. And `LOOKS` and `TOPIC_IDS`, which no topic is
+#: called: a topic that was made again may end where the one before it did.
+Ends = dict[str, dict[str, Any]]
 #: How often a query was started that looked at partitions whose sources had not moved.
 LOOKS: Final = ""
 
@@ -109,7 +111,8 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         # Spark compares offsets as texts, and brokers answer in any order.
         for tp, end in sorted(self._opened().ends().items()):
             found.setdefault(tp.topic, {})[str(tp.partition)] = end
-        return found
+        known = {topic: topic_id for topic, topic_id in sorted(self._opened().ids().items()) if topic in found}
+        return {**found, TOPIC_IDS: known} if known else found
 
     def _opened(self) -> FlowPlanner:
         if self._planner is None:
@@ -119,10 +122,12 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def partitions(self, start: Ends, end: Ends) -> list[InputPartition]:
         """Also those that are new and empty: where they begin is decided before there is a record."""
         all_of_them = start.get(LOOKS) != end.get(LOOKS)
+        before, now = start.get(TOPIC_IDS, {}), end.get(TOPIC_IDS, {})
+        made_again = {topic for topic in before.keys() & now.keys() if before[topic] != now[topic]}
         moved = [
             (tp, offset)
             for tp, offset in _places(end)
-            if all_of_them or start.get(tp.topic, {}).get(str(tp.partition)) != offset
+            if all_of_them or tp.topic in made_again or start.get(tp.topic, {}).get(str(tp.partition)) != offset
         ]
         self._given |= {tp for tp, _ in moved}
         return [self._piece(moved[first :: self._tasks]) for first in range(min(self._tasks, len(moved)))]
@@ -154,7 +159,7 @@ def _places(ends: Ends) -> list[tuple[TopicPartition, int]]:
     return [
         (TopicPartition(topic, int(number)), end)
         for topic, numbers in sorted(ends.items())
-        if topic != LOOKS
+        if topic not in {LOOKS, TOPIC_IDS}
         for number, end in numbers.items()
     ]
 

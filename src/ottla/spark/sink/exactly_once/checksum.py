@@ -7,6 +7,7 @@ how they are cut into Arrow batches. That a shuffle hands a task its rows in ano
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import xor
 from typing import Any, Final, Protocol
 from zlib import crc32
 
@@ -14,7 +15,7 @@ from ottla.arrow.library import pa
 from ottla.arrow.schema import HEADERS
 
 _MODULUS: Final = 2**63
-#: Lengths and nulls count too: a CRC of 32 bits alone says nothing of where one column ends.
+#: Lengths and nulls of all rows count too, beside the CRC's 32 bits.
 _PER_BYTE: Final = 0x9E3779B97F4A7C15
 _PER_NULL: Final = 0xC2B2AE3D27D4EB4F
 #: In place of a null.
@@ -47,8 +48,10 @@ def _sum(rows: Any) -> int:
             total += number * _headers_sum(column)
             continue
         values = _bytes(column)
-        crcs = map(crc32, values) if crcs is None else map(crc32, values, crcs)
-        total += number * (_PER_BYTE * sum(map(len, values)) + _PER_NULL * column.null_count)
+        lengths = list(map(len, values))
+        # With its length before each value: what stands at the end of one column is not at the begin of the next.
+        crcs = map(crc32, values, lengths if crcs is None else map(xor, crcs, lengths))
+        total += number * (_PER_BYTE * sum(lengths) + _PER_NULL * column.null_count)
     return total + (0 if crcs is None else sum(crcs))
 
 
