@@ -210,7 +210,6 @@ class Roll:
     """
 
     __slots__ = (
-        "_cut_file",
         "_directory",
         "_disk",
         "_path",
@@ -230,7 +229,6 @@ class Roll:
         *,
         syncs_first: bool,
         replaced: Segment | None,
-        cut: Segment | None,
     ) -> None:
         self.base_offset = new.base_offset
         #: The new segment's log file, once it is made; open.
@@ -243,8 +241,6 @@ class Roll:
         self._directory = new.around.directory
         self._path = new.path()
         self._syncs_first = syncs_first
-        #: That of the segment that is sealed, where it was cut and may still be longer on the medium.
-        self._cut_file = cut.file if cut is not None else None
         #: The files of a segment without batches, which the new one stands for.
         self._replaced = [replaced.path(kind) for kind in (*INDEX_KINDS, LOG)] if replaced is not None else []
 
@@ -253,9 +249,6 @@ class Roll:
         if self._syncs_first:
             # A power cut must not leave the second segment without the first: no hole would show that one is missing.
             self._disk.sync_directory(self._directory)
-        if self._cut_file is not None:
-            # Its old records would stand before new ones of the same offsets, where no start looks for them.
-            self._cut_file.sync()
         for write in self.writes:
             write.run()
         file = self._disk.open(self._path, create=True)
@@ -294,12 +287,12 @@ def prepare(staging: Staging) -> Roll | LogReading | None:
         return None
     new = Segment(places.around, base_offset, 0, sealed=False)
     if old.size == 0:
-        return Roll(new, (), None, syncs_first=False, replaced=old, cut=None)
+        return Roll(new, (), None, syncs_first=False, replaced=old)
     with places.naming_faults():
         writes = old.index_writes()
         snapshot = staging.producer_memory.frozen()
     syncs_first = len(places.segments) == 1 and durability.names_changed
-    return Roll(new, writes, snapshot, syncs_first=syncs_first, replaced=None, cut=old if old.is_cut else None)
+    return Roll(new, writes, snapshot, syncs_first=syncs_first, replaced=None)
 
 
 def finish(staging: Staging, begun: Roll | LogReading | None) -> None:

@@ -244,7 +244,10 @@ class FileCut:
         return self._opened
 
     def _cut_active(self, position: int) -> None:
-        self._open().truncate(position)
+        file = self._open()
+        file.truncate(position)
+        # As above: only its size says so, and a power cut may forget that, behind other records as well.
+        file.sync()
         for path, size in self._sizes:
             if self._disk.exists(path) and self._disk.size(path) > size:
                 self._twin.write_at(path, b"", size)

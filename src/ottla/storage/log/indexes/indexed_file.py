@@ -18,7 +18,7 @@ from ottla.storage.log.indexes.index_pieces import gone_through
 from ottla.storage.log.indexes.index_writes import BesideWrite, IndexWrite
 from ottla.storage.log.indexes.offset_index import ENTRY_SIZE, OffsetIndex
 from ottla.storage.log.indexes.offset_lookup import BatchPlace, IndexedBatches, place_of
-from ottla.storage.log.indexes.segment_file import CUT, LogContext, SegmentFile
+from ottla.storage.log.indexes.segment_file import LogContext, SegmentFile
 from ottla.storage.log.indexes.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
 from ottla.storage.log.indexes.time_index import TimeIndex
 
@@ -267,7 +267,7 @@ class IndexedFile(SegmentFile):
         """It ends at `position` from now on, where a batch begins; its files are yet to follow."""
         self.size = position
         self._damage = None
-        self.synced = CUT
+        self.synced = min(self.synced, position)
         self.offsets.truncate(end_offset - self.base_offset)
         self.times.truncate(end_offset - self.base_offset)
         self._max_timestamp, self._max_timestamp_offset = tail.max_timestamp, tail.max_timestamp_offset

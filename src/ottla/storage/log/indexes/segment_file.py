@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from ottla.ports import Disk, File
 from ottla.storage.formats.names import LOG, format_segment_file
@@ -22,10 +22,6 @@ class LogContext(NamedTuple):
     files: OpenFiles
     index_interval_bytes: int
     warn: Warn
-
-
-#: Of a file that was cut and not synced since: a power cut may bring back what it had.
-CUT: Final = -1
 
 
 class SegmentFile:
@@ -51,7 +47,7 @@ class SegmentFile:
         self.next_suffix: str | None = None
         #: Bytes of whole batches. The file may be longer only while an append goes on.
         self.size = size
-        #: How many of them are known to be on the medium; CUT where it may have more of them there. synced <= size
+        #: How many of them are known to be on the medium. synced <= size
         self.synced = size
         #: Never written to again.
         self.sealed = sealed
@@ -94,11 +90,6 @@ class SegmentFile:
     @property
     def is_clean(self) -> bool:
         return self.synced == self.size
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether the medium may have more of it than there is."""
-        return self.synced == CUT
 
     @property
     def is_open(self) -> bool:

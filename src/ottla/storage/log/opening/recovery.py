@@ -240,12 +240,9 @@ class _Recovery:
                 break
             if crc32c(chunk[at + ATTRIBUTES_AT : end]) != crc:
                 break
-            if epoch != latest_epoch:
-                if self._is_of_the_past(epoch):
-                    break
-                if epoch > latest_epoch:
-                    latest_epoch = epoch
-                    epochs.assign(latest_epoch, base)
+            if epoch > latest_epoch:
+                latest_epoch = epoch
+                epochs.assign(latest_epoch, base)
             if producer_id >= 0:
                 self._apply(segment, tuple.__new__(BatchHeader, header), chunk[at:end])
             next_offset = self.next_offset = base + delta + 1
@@ -255,11 +252,6 @@ class _Recovery:
             return at
         self._raise_fault(header, chunk, at, position, segment)
         return at
-
-    def _is_of_the_past(self, epoch: int) -> bool:
-        """Whether a batch was cut here once. Where others of its size were written in its place, and the system had
-        not noted how short the file was, it stands behind these as if it followed."""
-        return 0 <= epoch < self.epochs.latest and self.next_offset >= self.recovery_point
 
     def _raise_fault(
         self, fields: tuple[int, ...], chunk: memoryview, at: int, position: int, segment: Segment
@@ -274,8 +266,6 @@ class _Recovery:
             fault = f"its offset {header.base_offset} is too far from that of its segment"
         if fault is None and header.base_offset > self.next_offset < self.recovery_point and not self.gaps_allowed:
             fault = f"its offset {header.base_offset} does not follow {self.next_offset}, where the one before it ends"
-        if fault is None and self._is_of_the_past(header.leader_epoch):
-            fault = f"its leader epoch {header.leader_epoch} was over, as {self.epochs.latest} had begun before it"
         if fault is None and at + header.size <= len(chunk):
             fault = f"its checksum is not {header.crc:#010x}"
         if fault is not None:
