@@ -309,3 +309,16 @@ def test_what_a_cut_took_does_not_come_back_behind_what_was_written_in_its_place
     found = [value for _, value in read_all(log, max_bytes=10_000)]
     assert found[3:] in ([], [b"new 3"], [b"old 3"], [b"old 3", b"old 4"], [b"old 3", b"old 4", b"old 5"])
     assert log.epochs.entries() == ([(0, 0), (1, 3)] if b"new 3" in found else [(0, 0)])
+
+
+def test_records_of_a_lower_leader_epoch_outlive_a_kill() -> None:
+    """A tree that was restored from a backup has lower ones than the logs that its leaders go on with."""
+    world = World(config=LogConfig(retention_ms=-1))
+    log = world.open()
+    append(log, b"before", epoch=5)
+    world.flush(log)
+    world.recovery_point = log.recovery_point
+    append(log, b"behind", epoch=1)
+    log.abandon()
+    log = world.open(clean=False)
+    assert [value for _, value in read_all(log, max_bytes=10_000)] == [b"before", b"behind"]
