@@ -260,7 +260,7 @@ class FileCut:
             states = ProducerStates(self._log.tp)
             snapshots = Snapshots(memory.snapshots.around, memory.snapshots.offsets)
             known = snapshots.restore(states, self._end_offset, memory.opened_ms)
-            replay(states, twins, max(known, self._start_offset), self._end_offset, memory.opened_ms)
+            replay(states, twins, known, self._start_offset, self._end_offset, memory.opened_ms)
         finally:
             for twin in twins:
                 twin.close()

@@ -141,7 +141,7 @@ class _Recovery:
         """Producers' state where checking begins."""
         known = snapshots.restore(self.producers, self.next_offset, self.now_ms)
         try:
-            replay(self.producers, self.segments, max(known, log_start), self.next_offset, self.now_ms)
+            replay(self.producers, self.segments, known, log_start, self.next_offset, self.now_ms)
         except BadBatch as bad:
             raise CorruptLog(self.tp, snapshots.around.directory, bad.position, bad.reason) from bad
 
