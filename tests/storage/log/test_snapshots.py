@@ -381,3 +381,23 @@ def test_a_snapshot_that_is_older_than_the_first_segment_counts_no_more() -> Non
     log = world.open(clean=False)
     assert log.first_unstable_offset is None
     assert [each.producer_id for each in known(log)] == [2]
+
+
+def test_a_transaction_of_deleted_records_is_aborted_in_case_that_a_crash_brings_them_back() -> None:
+    """The log's start had not been checkpointed."""
+    world = World(config=INDEXED)
+    log = world.open()
+    send(log, 1, transactional=True)
+    for sequence in range(4):
+        send(log, 2, sequence)
+    log.advance_start(3)
+    cut_to(log, 4)
+    put(log, marker(1, 0, aborts=True), origin=Origin.COORDINATOR)
+    send(log, 2, 3)
+    send(log, 2, 4)
+    world.flush(log)
+    log.active.write_indexes()
+    log.abandon()
+    log = world.open(clean=False)
+    assert (log.start_offset, log.recovery_point) == (0, 7)
+    assert log.aborted_transactions(0, log.end_offset) == [(1, 0)]

@@ -173,13 +173,13 @@ class PendingSnapshot:
 def replay(
     producers: ProducerStates, segments: Sequence[Segment], known: int, log_start: int, end: int, now_ms: int
 ) -> None:
-    """Applies the batches up to `end` that are in the log, from their headers: behind the snapshot at `known`, or from
-    the log's start on where there was none (-1).
+    """Applies the batches up to `end` that are in the log, from their headers: all behind the snapshot at `known`, or
+    all that there are where there was none (-1).
 
-    Those between a snapshot and the log's start were deleted, and say all the same what became of the transactions that
-    the snapshot has. But nobody misses them where they are damaged.
+    Those below the log's start were deleted, and say all the same which transactions were open there, and what became
+    of them: a crash may move the start back. But nobody misses them where they are damaged.
     """
-    first = known if known >= 0 else log_start
+    first = max(known, segments[0].base_offset)
     recall(producers, segments, first)
     for number, segment in enumerate(segments):
         following = segments[number + 1].base_offset if number + 1 < len(segments) else end
