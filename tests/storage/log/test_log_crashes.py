@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from tests.searches import some
 from tests.storage.at_once import cut_to, expire
-from tests.storage.log_world import NOW, World, append, batch, marker, read_all, read_batches
+from tests.storage.log_world import NOW, World, append, batch, marker, put, read_all, read_batches
 
 from ottla.config.log import LogConfig
 from ottla.ports.memory.disk import MemoryDisk
@@ -322,3 +322,83 @@ def test_records_of_a_lower_leader_epoch_outlive_a_kill() -> None:
     log.abandon()
     log = world.open(clean=False)
     assert [value for _, value in read_all(log, max_bytes=10_000)] == [b"before", b"behind"]
+
+
+def _abort(log: Log, sequence: int) -> None:
+    put(log, batch(b"t", producer=(7, 0, sequence), transactional=True))
+    put(log, marker(7, 0, aborts=True), origin=Origin.COORDINATOR)
+
+
+def _aborted_are_known(world: World, expected: list[tuple[int, int]]) -> Log:
+    log = world.open(clean=False)
+    there = [each for each in expected if log.start_offset <= each[1] < log.end_offset]
+    assert [each for each in log.aborted_transactions(0, log.end_offset) if each[1] >= log.start_offset] == there
+    return log
+
+
+def test_aborted_transactions_of_a_segment_that_a_power_cut_gives_its_name_back_are_known() -> None:
+    """Retention had taken it out, and its other files have still lost theirs."""
+    world = World(config=LogConfig(retention_ms=-1))
+    log = world.open()
+    _abort(log, 0)
+    log.roll(NOW)
+    append(log, b"v")
+    world.flush(log)
+    log.reconfigure(LogConfig(retention_ms=-1, retention_bytes=0))
+    expire(log, NOW, log.end_offset)
+    name = world.path(f"{0:020d}.log")
+    world.disk.rename(f"{name}.deleted", name)
+    for seed in range(2):
+        log = _aborted_are_known(world, [(7, 0)])
+        assert log.start_offset == 0
+        world.crash(Random(seed))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_aborted_transactions_that_a_start_has_found_are_on_the_medium_with_the_next_flush(seed: int) -> None:
+    world = World(config=LogConfig(retention_ms=-1))
+    log = world.open()
+    _abort(log, 0)
+    log.abandon()
+    log = world.open(clean=False)
+    world.flush(log)
+    assert log.recovery_point == 2
+    log.roll(NOW)
+    world.crash(Random(seed))
+    _aborted_are_known(world, [(7, 0)])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_aborted_transactions_that_were_cut_do_not_come_back(seed: int) -> None:
+    world = World(config=LogConfig(retention_ms=-1))
+    log = world.open()
+    for sequence in range(3):
+        _abort(log, sequence)
+    world.flush(log)
+    world.close(log)
+    log = world.open()
+    cut_to(log, 3)
+    world.recovery_point = log.recovery_point
+    log.roll(NOW)
+    world.crash(Random(seed))
+    log = world.open(clean=False)
+    assert log.aborted_transactions(0, log.end_offset) == [(7, 0)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_aborted_transactions_below_the_recovery_point_outlive_a_second_power_cut(seed: int) -> None:
+    """The first start finds the index damaged, and goes through the whole segment."""
+    world = World(config=LogConfig(retention_ms=-1, index_interval_bytes=0))
+    log = world.open()
+    _abort(log, 0)
+    for number in range(3):
+        append(log, b"v", timestamp=NOW + number)
+    world.close(log)
+    index = world.path(f"{0:020d}.index")
+    sound = world.disk.read_file(index)
+    world.disk.open(index).write(b"\xff", 0)
+    log = _aborted_are_known(world, [(7, 0)])
+    log.abandon()
+    world.crash(Random(seed))
+    world.disk.open(index, create=True).write(sound, 0)
+    _aborted_are_known(world, [(7, 0)])

@@ -21,6 +21,8 @@ from ottla.storage.log.producers.producer_state import ActiveProducer
 from ottla.storage.log.rolling import LogReading
 
 CONFIG = LogConfig(segment_bytes=1 << 20, retention_ms=-1)
+#: A start after a crash begins right before the recovery point.
+INDEXED = CONFIG._replace(index_interval_bytes=0)
 
 
 def send(log: Log, producer_id: int, sequence: int = 0, *, transactional: bool = False) -> None:
@@ -319,3 +321,83 @@ def test_a_stop_s_snapshot_that_was_replaced_while_the_log_was_cut_back_to_it_is
     world.close(log)
     assert snapshots(world) == [1]
     assert world.open().first_unstable_offset == 0
+
+
+def test_a_transaction_that_ended_below_the_log_s_start_is_not_open_behind_a_crash() -> None:
+    """Its snapshot is older than both."""
+    world = World(config=INDEXED)
+    log = world.open()
+    send(log, 1, transactional=True)
+    log.roll(NOW)
+    world.flush(log)
+    send(log, 2)
+    put(log, marker(1, 0, aborts=False), origin=Origin.COORDINATOR)
+    send(log, 2, 1)
+    world.flush(log)
+    log.active.write_indexes()
+    log.advance_start(log.end_offset - 1)
+    world.start_offset = log.start_offset
+    log.abandon()
+    log = world.open(clean=False)
+    assert log.first_unstable_offset is None
+    assert [(each.producer_id, each.last_sequence) for each in known(log)] == [(1, 0), (2, 1)]
+
+
+def test_damage_below_the_log_s_start_keeps_no_producer_from_being_known() -> None:
+    disk = memory_disk()
+    world = World(disk, INDEXED)
+    log = world.open()
+    send(log, 1)
+    log.roll(NOW)
+    world.flush(log)
+    for sequence in range(1, 6):
+        put(log, batch(b"v", producer=(1, 0, sequence), timestamp=NOW + sequence))
+    world.flush(log)
+    log.active.write_indexes()
+    disk.flip(log.active.path(), 16, 5)
+    log.advance_start(3)
+    world.start_offset = log.start_offset
+    log.abandon()
+    log = world.open(clean=False)
+    assert known(log)[0].last_sequence == 5
+
+
+def test_a_snapshot_that_is_older_than_the_first_segment_counts_no_more() -> None:
+    """A crash came between the removal of the segments and that of their snapshots."""
+    world = World(config=CONFIG)
+    log = world.open()
+    send(log, 1, transactional=True)
+    log.roll(NOW)
+    world.flush(log)
+    put(log, marker(1, 0, aborts=False), origin=Origin.COORDINATOR)
+    log.roll(NOW)
+    send(log, 2)
+    world.flush(log)
+    assert snapshots(world) == [1, 2]
+    world.disk.remove(world.path(f"{2:020d}.snapshot"))
+    for base in (0, 1):
+        world.disk.remove(world.path(f"{base:020d}.log"))
+    log.abandon()
+    log = world.open(clean=False)
+    assert log.first_unstable_offset is None
+    assert [each.producer_id for each in known(log)] == [2]
+
+
+def test_a_transaction_of_deleted_records_is_aborted_in_case_that_a_crash_brings_them_back() -> None:
+    """The log's start had not been checkpointed."""
+    world = World(config=INDEXED)
+    log = world.open()
+    send(log, 1, transactional=True)
+    for sequence in range(4):
+        send(log, 2, sequence)
+    log.advance_start(3)
+    cut_to(log, 4)
+    put(log, marker(1, 0, aborts=True), origin=Origin.COORDINATOR)
+    send(log, 2, 3)
+    send(log, 2, 4)
+    world.flush(log)
+    log.active.write_indexes()
+    log.abandon()
+    log = world.open(clean=False)
+    assert (log.start_offset, log.recovery_point) == (0, 7)
+    assert log.aborted_transactions(0, log.end_offset) == [(1, 0)]

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from ottla.config import LogConfig
 from ottla.storage.errors import FaultKind, StorageFault
 from ottla.storage.formats import epoch_checkpoint
+from ottla.storage.formats.names import TXN_INDEX
 from ottla.storage.log.flush import UNWRITTEN_ABORTED_MAX, UNWRITTEN_ENTRIES_MAX, Flush, index_paths
 from ottla.storage.log.indexes.index_writes import BesideWrite
 from ottla.storage.log.leader_epochs import LeaderEpochs
@@ -75,6 +76,9 @@ class Durability:
         self._unsynced_paths: list[str] = []
         for segment in self._unsynced:
             self._unsynced_paths.extend(index_paths(segment))
+        if loaded.report is not None and places.active.may_have_aborted:
+            # Recovery has written those above the recovery point.
+            self._unsynced_paths.append(places.active.path(TXN_INDEX))
         #: Whether files in the folder came, went, or were renamed since it was synced.
         self.names_changed = loaded.changed
         #: Up to here, all that a clean stop writes beside the log is written; and whether more has changed since than

@@ -257,10 +257,10 @@ class Segment(IndexedFile):
         if size % txn_index.ENTRY.size:
             self.write_beside(TXN_INDEX, b"", size - size % txn_index.ENTRY.size)
 
-    def cut_aborted(self, offset: int) -> None:
-        """Leaves those whose marker lies before; raises DamagedIndex, and FileNotFoundError."""
+    def cut_aborted(self, offset: int) -> bool:
+        """Leaves those whose marker lies before; whether any has gone. Raises DamagedIndex, and FileNotFoundError."""
         if not self._aborted_on_disk:
-            return
+            return False
         with self._txn_index() as index:
             count, left = index.count, index.first_ending_at(offset)
         if left == 0:
@@ -268,6 +268,18 @@ class Segment(IndexedFile):
         elif left < count:
             self.write_beside(TXN_INDEX, b"", left * txn_index.ENTRY.size)
             self._aborted = None
+        return left < count
+
+    def sync_aborted(self) -> None:
+        """Blocks until their file, and whether there is one, are on the medium."""
+        disk = self.around.disk
+        with suppress(FileNotFoundError):
+            file = disk.open_read_only(self.path(TXN_INDEX))
+            try:
+                file.sync()
+            finally:
+                file.close()
+        disk.sync_directory(self.around.directory)
 
     def replace_aborted(self, entries: list[AbortedTransaction]) -> None:
         if entries:

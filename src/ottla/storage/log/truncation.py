@@ -253,7 +253,9 @@ class FileCut:
                 self._twin.write_at(path, b"", size)
         self._twin.find_aborted()
         with suppress(DamagedIndex, FileNotFoundError):  # the next look makes it anew, from the log as it is then
-            self._twin.cut_aborted(self._end_offset)
+            if self._twin.cut_aborted(self._end_offset):
+                # Where the log then rolls no start looks for what a power cut has brought back.
+                self._twin.sync_aborted()
 
     def _read_producers(self) -> None:
         """Their state goes back to where it was."""
@@ -263,7 +265,7 @@ class FileCut:
             states = ProducerStates(self._log.tp)
             snapshots = Snapshots(memory.snapshots.around, memory.snapshots.offsets)
             known = snapshots.restore(states, self._end_offset, memory.opened_ms)
-            replay(states, twins, max(known, self._start_offset), self._end_offset, memory.opened_ms)
+            replay(states, twins, known, self._start_offset, self._end_offset, memory.opened_ms)
         finally:
             for twin in twins:
                 twin.close()

@@ -93,7 +93,7 @@ class TxnIndexFile:
                 raise DamagedIndex("it ends before its last entry")
             found = []
             for version, producer_id, first, last, stable in ENTRY.iter_unpack(data):
-                if version != VERSION or last <= previous or first > last:
+                if version != VERSION or last <= previous or first >= last:
                     raise DamagedIndex(f"it names a transaction from {first} to {last} in version {version}")
                 previous = last
                 if not is_over and (first < before or stable >= before):

@@ -38,7 +38,8 @@ def decode(data: bytes, base_offset: int) -> list[AbortedTransaction]:
         entry = AbortedTransaction._make(fields)
         if version != VERSION:
             raise DamagedIndex(f"it has an entry of version {version}")
-        if entry.last_offset < base_offset or entry.first_offset > entry.last_offset:
+        # The marker comes behind what it ends; zeros, as a power cut leaves them, say something else.
+        if entry.last_offset < base_offset or entry.first_offset >= entry.last_offset:
             raise DamagedIndex(f"it names a transaction from {entry.first_offset} to {entry.last_offset}")
         if entries and entry.last_offset <= entries[-1].last_offset:
             raise DamagedIndex("its entries do not rise")

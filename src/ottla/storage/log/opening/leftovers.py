@@ -89,6 +89,8 @@ def tidy(around: LogContext, tp: TopicPartition, *, gaps_allowed: bool) -> Conte
             _remove(disk, directory, kind, suffix, offsets)
     found = _look(disk, directory)
     _name_indexes(disk, directory, found)
+    if not gaps_allowed:
+        _name_transactions_again(disk, directory, found)
     found = _look(disk, directory)
     segments = found.take(LOG)
     _remove_orphans(disk, directory, found, segments)
@@ -197,6 +199,17 @@ def _name_indexes(disk: Disk, directory: str, found: _SuffixedNames) -> None:
                 _take_name(disk, directory, base, kind)
             elif base not in found.take(LOG, SWAP):
                 _remove(disk, directory, kind, SWAP, [base])
+
+
+def _name_transactions_again(disk: Disk, directory: str, found: _SuffixedNames) -> None:
+    """A power cut may give a segment that retention had taken out its name back, and not its indexes. Nothing else
+    would show that it has aborted transactions; the others are made anew. A `.deleted` log that is left has its own."""
+    for base in found.taken_away(TXN_INDEX):
+        if base in found.take(LOG) and base not in found.take(LOG, DELETED):
+            disk.rename(
+                f"{directory}/{format_segment_file(base, TXN_INDEX, DELETED)}",
+                f"{directory}/{format_segment_file(base, TXN_INDEX)}",
+            )
 
 
 def _remove_orphans(disk: Disk, directory: str, found: _SuffixedNames, segments: list[int]) -> bool:

@@ -111,6 +111,8 @@ def _load(
         former = load_epochs(around, [])
         former.drop_unused(start_offset)
         return _begun(around, snapshots, start_offset, former)
+    # Retention removes them with the segments; what became of the transactions that they have stood in those.
+    snapshots.remove([offset for offset in snapshots.offsets if offset < bases[0]])
     segments = [
         Segment(
             around,
@@ -298,5 +300,5 @@ def load_producers(
     """The state of producers in a log that was left clean, or was cut."""
     producers = ProducerStates(tp)
     known = snapshots.restore(producers, end, now_ms)
-    replay(producers, segments, max(known, start), end, now_ms)
+    replay(producers, segments, known, start, end, now_ms)
     return producers

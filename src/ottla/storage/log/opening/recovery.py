@@ -141,26 +141,31 @@ class _Recovery:
         """Producers' state where checking begins."""
         known = snapshots.restore(self.producers, self.next_offset, self.now_ms)
         try:
-            replay(self.producers, self.segments, max(known, log_start), self.next_offset, self.now_ms)
+            replay(self.producers, self.segments, known, log_start, self.next_offset, self.now_ms)
         except BadBatch as bad:
             raise CorruptLog(self.tp, snapshots.around.directory, bad.position, bad.reason) from bad
 
-    def _from_beginning(self, segment: Segment) -> int:
+    def _from_beginning(self, segment: Segment, *, keeps_aborted: bool = False) -> int:
         if segment.size:
             segment.forget_indexes()
-        segment.replace_aborted([])
+        if keeps_aborted:
+            # They are on the medium, and those that would be found again in their place are not.
+            segment.cut_aborted(self.recovery_point)
+        else:
+            segment.replace_aborted([])
         return 0
 
     def _start(self, segment: Segment) -> int:
         """Where checking begins: at the last batch that the index knows to end below the recovery point."""
-        try:
-            position, offset = self._known_good(segment)
+        position = offset = 0
+        has_aborted = False
+        with suppress(DamagedIndex, BadBatch, FileNotFoundError):
             segment.check_aborted()
-        except (DamagedIndex, BadBatch, FileNotFoundError):
-            position = offset = 0
+            has_aborted = True
+            position, offset = self._known_good(segment)
         if position == 0:
             self.next_offset = segment.base_offset
-            return self._from_beginning(segment)
+            return self._from_beginning(segment, keeps_aborted=has_aborted)
         segment.resume_indexes(offset)
         segment.cut_aborted(offset)
         self.next_offset = offset

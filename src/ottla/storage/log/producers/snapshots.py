@@ -14,6 +14,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
+from ottla.storage.errors import BadBatch
 from ottla.storage.formats import producer_snapshot
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import SNAPSHOT, format_segment_file
@@ -169,21 +170,39 @@ class PendingSnapshot:
         self._producers.thaw()
 
 
-def replay(producers: ProducerStates, segments: Sequence[Segment], first: int, end: int, now_ms: int) -> None:
-    """Applies the batches from offset `first` up to `end` that are in the log, from their headers."""
+def replay(
+    producers: ProducerStates, segments: Sequence[Segment], known: int, log_start: int, end: int, now_ms: int
+) -> None:
+    """Applies the batches up to `end` that are in the log, from their headers: all behind the snapshot at `known`, or
+    all that there are where there was none (-1).
+
+    Those below the log's start were deleted, and say all the same which transactions were open there, and what became
+    of them: a crash may move the start back. But nobody misses them where they are damaged.
+    """
+    first = max(known, segments[0].base_offset)
     recall(producers, segments, first)
     for number, segment in enumerate(segments):
         following = segments[number + 1].base_offset if number + 1 < len(segments) else end
         start = max(first, segment.base_offset)
         if start >= min(following, end) or segment.size == 0:
             continue
-        place = segment.locate(start)
-        if place is None:
-            continue
-        for position, header in walk(segment.file, place.position, segment.size):
-            if header.base_offset >= end:
-                break
-            if header.producer_id >= 0:
-                batch = segment.file.read(header.size, position) if header.is_control else b""
-                apply_written(producers, header, batch, now_ms)
+        try:
+            _apply(producers, segment, start, end, now_ms)
+        except BadBatch:
+            if start >= log_start:
+                raise
+            if log_start < min(following, end):
+                _apply(producers, segment, log_start, end, now_ms)
     producers.commit()
+
+
+def _apply(producers: ProducerStates, segment: Segment, start: int, end: int, now_ms: int) -> None:
+    place = segment.locate(start)
+    if place is None:
+        return
+    for position, header in walk(segment.file, place.position, segment.size):
+        if header.base_offset >= end:
+            break
+        if header.producer_id >= 0:
+            batch = segment.file.read(header.size, position) if header.is_control else b""
+            apply_written(producers, header, batch, now_ms)
