@@ -145,6 +145,7 @@ def test_settings_that_cannot_be_read_just_now_are_read_when_the_topic_is_announ
             await announced.take_metadata(controller, update)
         assert await announced.take_metadata(controller, update) is ErrorCode.NONE
         assert metadata.topic_config(TP.topic) == {"retention.ms": "2"}
+        assert not announced._unread
         # A replica that moves here later goes by them as well.
         here = world.state(1, OTHER, replicas=(OTHER, US), controller_epoch=5)
         assert await announced.take_roles(controller, [here]) == {}

@@ -74,6 +74,8 @@ class BrokerAnnouncements:
         self._turn = asyncio.Lock()
         #: Where this broker had roles and has none any more: their StopReplica is to come. Of logs that it has.
         self._left: set[TopicPartition] = set()
+        #: Topics that were shown, and whose overrides could not be read then: the controller shows them again.
+        self._unread: set[str] = set()
         #: Set once this broker knows the whole cluster: from then on it can answer clients.
         self.informed = asyncio.Event()
 
@@ -151,14 +153,14 @@ class BrokerAnnouncements:
             if all_topics is not None:
                 gone = [name for name in self._metadata.topics if name not in all_topics]
                 update = replace(update, topics_deleted=[*update.topics_deleted, *gone])
-            # Before anything is shown: where they cannot be read just now, the next try finds these topics unmet too.
-            found = await self._overrides(self._unmet(update.partitions))
+            unmet = self._unmet(update.partitions)
             if not self._metadata.apply(update):
                 return ErrorCode.STALE_CONTROLLER_EPOCH
             informs = informs or update.whole or all_topics is not None
             is_first = informs and not self.informed.is_set()
             await self._take_settings(update, all_logs=update.whole or is_first)
-            await self._take_overrides(found)
+            self._unread = {name for name in (*self._unread, *unmet) if self._metadata.topic(name) is not None}
+            await self._learn(unmet)
             await self._leave(update.partitions)
             if update.whole or all_topics is not None:
                 await self._put_strays_away()
@@ -314,22 +316,22 @@ class BrokerAnnouncements:
         return [
             topic
             for topic, topic_id in shown.items()
-            if (known := metadata.topic(topic)) is None or known.id != topic_id or not metadata.knows_config(topic)
+            if (known := metadata.topic(topic)) is None
+            or known.id != topic_id
+            or not metadata.knows_config(topic)
+            or topic in self._unread
         ]
 
     async def _learn(self, topics: Sequence[str]) -> None:
         """Their overrides."""
-        await self._take_overrides(await self._overrides(topics))
-
-    async def _overrides(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-        """As the tree has them. May raise CoordinationError."""
-        return await self._topic_overrides(topics) if topics else {}
-
-    async def _take_overrides(self, found: Mapping[str, Mapping[str, str]]) -> None:
-        if found:
-            update = MetadataUpdate(controller_epoch=self._metadata.controller_epoch, topic_configs=found)
-            self._metadata.apply(update)
-            await self._take_settings(update, all_logs=False)
+        if not topics:
+            return
+        metadata = self._metadata
+        found = await self._topic_overrides(topics)
+        self._unread.difference_update(topics)
+        update = MetadataUpdate(controller_epoch=metadata.controller_epoch, topic_configs=found)
+        metadata.apply(update)
+        await self._take_settings(update, all_logs=False)
 
     async def _take_settings(self, update: MetadataUpdate, *, all_logs: bool) -> None:
         if update.broker_configs or all_logs:

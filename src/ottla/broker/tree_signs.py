@@ -118,7 +118,9 @@ class TreeSigns:
             self._writing.cancel()
 
     def _look(self) -> None:
-        self._writing = asyncio.ensure_future(self._write())
+        # A disk that hangs has one worker, and not one more with each look.
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.ensure_future(self._write())
         self._timer = asyncio.get_running_loop().call_later(_INTERVAL_S, self._look)
 
     async def _write(self) -> None:
