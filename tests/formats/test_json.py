@@ -171,7 +171,8 @@ def test_hostile_texts_are_bad_records_and_nothing_worse() -> None:
     texts = [b'{"items": ' + b"[" * deep, b'{"x":' * deep + b"1" + b"}" * deep, b'{"id": ' + b"9" * deep + b"}"]
     _, faults = columns(SIMPLE, *texts)
     assert None not in faults
-    assert "bytes, and" in columns(SIMPLE, b"{}" + b" " * RECORD_BYTES_MAX)[1][0]
+    for long in (b"{}" + b" " * RECORD_BYTES_MAX, b'{"more": "' + b"x" * RECORD_BYTES_MAX + b'"}'):
+        assert "bytes, and" in (columns(SIMPLE, long)[1][0] or "")
 
 
 #: Texts of all kinds: good ones, and ones that an edit has broken or made run into the next.
@@ -215,7 +216,11 @@ TEXTS = st.one_of(
 )
 
 
-@given(st.lists(TEXTS | st.none(), max_size=12))
+SPACES = st.sampled_from([b"", b"", b" ", b"\n", b"\r\n", b"\t ", b"\0", b"\x0b", b"\x0c", "\u00a0".encode()])
+SPACED = st.builds(lambda before, text, behind: before + text + behind, SPACES, TEXTS, SPACES)
+
+
+@given(st.lists(TEXTS | SPACED | st.none(), max_size=12))
 def test_both_ways_of_reading_make_the_same(texts: list[bytes | None]) -> None:
     """A list is read at once if nothing is wrong with any, and in any case as each text alone, by Python, is."""
     reading = made(SIMPLE)
@@ -301,6 +306,15 @@ class CountingDecoder(JsonDecoder):
     def _one_by_one(self, values: Any) -> tuple[Any, Any]:
         self.rows += len(values)
         return super()._one_by_one(values)
+
+
+def test_space_around_an_object_does_not_make_it_be_read_alone() -> None:
+    texts = [b'{"id": 1}\n', b' {"id": 2}', b'\t{"id": 3}\r\n', b'{"id": 4}' + b" " * 80, None] * 300
+    reading = CountingDecoder(parsed_ddl("id BIGINT"))
+    values, faults = reading.decode(pa.array(texts, pa.binary()))
+    assert values.to_pylist() == [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}, None] * 300
+    assert faults.null_count == len(texts)
+    assert reading.rows == 0
 
 
 def test_a_bad_row_among_many_is_found() -> None:

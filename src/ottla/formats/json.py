@@ -22,7 +22,7 @@ from typing import Any, Final
 from ottla.formats.ddl import ArrayOf, DdlType, Simple, StructOf, arrow_type_of, parsed_ddl
 from ottla.formats.errors import BadRecord, BadSpec, BadValue
 from ottla.formats.interface import RECORD_BYTES_MAX, Decoder, Encoder
-from ottla.formats.json_values import PARSER, TextWanted, behind_space, converter, with_texts
+from ottla.formats.json_values import PARSER, SPACE, TextWanted, behind_space, converter, with_texts
 from ottla.formats.settings import FormatSettings
 
 CORRUPT: Final = "_corrupt_record"
@@ -191,9 +191,13 @@ def _lines_read(rows: Any, kind: Any) -> Any:
 
     from ottla.arrow.library import pa
 
-    rows.cast(pa.string())  # or it is no UTF-8
-    if not compute.all(compute.and_(compute.starts_with(rows, "{"), compute.ends_with(rows, "}"))).as_py():
+    texts = rows.cast(pa.string())  # or it is no UTF-8
+    if compute.max(compute.binary_length(rows)).as_py() > RECORD_BYTES_MAX:
         return None
+    if not _are_between_braces(rows):
+        rows = compute.ascii_trim(texts, SPACE).cast(rows.type)
+        if not _are_between_braces(rows):
+            return None
     ends = pa.array([0, len(rows)], pa.int32())
     lines = compute.binary_join(pa.ListArray.from_arrays(ends, rows), b"\n")[0].as_buffer()
     raw = lines.to_pybytes()
@@ -207,6 +211,13 @@ def _lines_read(rows: Any, kind: Any) -> Any:
         ),
     )
     return table if table.num_rows == len(rows) else None
+
+
+def _are_between_braces(rows: Any) -> bool:
+    from pyarrow import compute
+
+    found: bool = compute.all(compute.and_(compute.starts_with(rows, "{"), compute.ends_with(rows, "}"))).as_py()
+    return found
 
 
 def _times_of(texts: Any, kind: Any) -> Any:

@@ -30,7 +30,8 @@ _NOT_NUMBERS: Final = {
     "NaN": float("nan"),
 }
 #: What JSON takes for space.
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
+SPACE: Final = " \t\r\n"
+_SPACE: Final = re.compile(f"[{SPACE}]*")
 _SHOWN_MAX: Final = 60
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT: Final = Context(prec=200, rounding=ROUND_HALF_UP)
