@@ -209,9 +209,8 @@ class Replicas:
         """Whether the partition has a role here, or waits for room to have one, by a decision that is no later."""
         tp = TopicPartition(state.topic, state.partition)
         role = self.leaders.get(tp) or self.followers.get(tp)
-        if role is None:
-            return self._missing.is_awaited(tp, state.topic_id, state.leader_epoch)
-        return role.epoch <= state.leader_epoch and role.log.topic_id == state.topic_id
+        known = self._missing.awaited(tp) if role is None else (role.log.topic_id, role.epoch)
+        return known is not None and known[0] == state.topic_id and known[1] <= state.leader_epoch
 
     @property
     def lacks_some(self) -> bool:
@@ -375,12 +374,7 @@ class Replicas:
         self.waiters.settle_outside(self._clock.monotonic_ms())
         if not delete:
             return {}
-        topics = {tp.topic for tp in partitions}
-        for piece in pieces([*self.leaders, *self.followers]):
-            topics.difference_update(tp.topic for tp in piece)
-            yield None
-        for topic in topics:
-            self.traffic.forget(topic)
+        yield from self.traffic.forgetting(partitions, [*self.leaders, *self.followers])
         yield from self.files.work_ends(partitions)
         deletion = yield from self.directories.delete_many(partitions)
         for removal in deletion.removals:
