@@ -145,10 +145,10 @@ class MissingReplicas:
             self._reopened.discard(tp)
         return log
 
-    def is_awaited(self, tp: TopicPartition, topic_id: bytes, leader_epoch: int) -> bool:
-        """Whether it waits for room, since a state of this leader epoch or of one before."""
+    def awaited(self, tp: TopicPartition) -> tuple[bytes, int] | None:
+        """Of one that waits for room: its topic, and the leader epoch of the state that gave it to this broker."""
         unmade = self._unmade.get(tp)
-        return unmade is not None and unmade.topic_id == topic_id and unmade.leader_epoch <= leader_epoch
+        return None if unmade is None else (unmade.topic_id, unmade.leader_epoch)
 
     def is_there(self, tp: TopicPartition) -> None:
         """It has a log and gets a role."""

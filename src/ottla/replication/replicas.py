@@ -27,7 +27,7 @@ from ottla.replication.roles import ReplicaOwner, RoleListener, RoleListeners
 from ottla.replication.throttles import LeaderThrottle
 from ottla.replication.traffic import TrafficByTopic
 from ottla.replication.waiters import Waiters
-from ottla.steps import DiskSteps, Steps, Work, done_at_once, in_turns, pieces
+from ottla.steps import DiskSteps, Work, done_at_once, in_turns, pieces
 from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.formats.names import FolderKind
@@ -209,9 +209,8 @@ class Replicas:
         """Whether the partition has a role here, or waits for room to have one, by a decision that is no later."""
         tp = TopicPartition(state.topic, state.partition)
         role = self.leaders.get(tp) or self.followers.get(tp)
-        if role is None:
-            return self._missing.is_awaited(tp, state.topic_id, state.leader_epoch)
-        return role.epoch <= state.leader_epoch and role.log.topic_id == state.topic_id
+        known = self._missing.awaited(tp) if role is None else (role.log.topic_id, role.epoch)
+        return known is not None and known[0] == state.topic_id and known[1] <= state.leader_epoch
 
     @property
     def lacks_some(self) -> bool:
@@ -375,7 +374,7 @@ class Replicas:
         self.waiters.settle_outside(self._clock.monotonic_ms())
         if not delete:
             return {}
-        yield from self._forget_traffic({tp.topic for tp in partitions})
+        yield from self.traffic.forgetting(partitions, [*self.leaders, *self.followers])
         yield from self.files.work_ends(partitions)
         deletion = yield from self.directories.delete_many(partitions)
         for removal in deletion.removals:
@@ -384,16 +383,6 @@ class Replicas:
         for tp, reason in deletion.refused.items():
             log_event.error("a partition could not be deleted", partition=tp, reason=reason)
         return dict.fromkeys(deletion.refused, ErrorCode.KAFKA_STORAGE_ERROR)
-
-    def _forget_traffic(self, topics: set[str]) -> Steps[None]:
-        """Of those of which no partition is here any more: what is remembered of clients adds to the others'."""
-        for piece in pieces([*self.leaders, *self.followers]):
-            topics.difference_update(tp.topic for tp in piece)
-            if not topics:
-                return
-            yield
-        for topic in topics:
-            self.traffic.forget(topic)
 
     def follower_fetched(
         self,

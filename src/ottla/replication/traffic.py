@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+from ottla.model import TopicPartition
+from ottla.steps import Steps, pieces
 
 
 class Traffic:
@@ -42,11 +45,16 @@ class TrafficByTopic:
             traffic = self._by_topic[topic] = Traffic()
         return traffic
 
-    def forget(self, topic: str) -> None:
-        """A deleted topic is not scraped for ever."""
-        gone = self._by_topic.pop(topic, None)
-        if gone is not None:
-            self.gone.add(gone)
+    def forgetting(self, given_up: Iterable[TopicPartition], here: Iterable[TopicPartition]) -> Steps[None]:
+        """A topic that has no partition here any more is not scraped for ever."""
+        topics = {tp.topic for tp in given_up}
+        for piece in pieces(here):
+            topics.difference_update(tp.topic for tp in piece)
+            yield
+        for topic in topics:
+            gone = self._by_topic.pop(topic, None)
+            if gone is not None:
+                self.gone.add(gone)
 
     def __iter__(self) -> Iterator[tuple[str, Traffic]]:
         return iter(list(self._by_topic.items()))
