@@ -124,7 +124,7 @@ class SparkReading:
     def run(self, context: Context) -> Results:
         results = Results(title=self.title, measures=self.measures, goals=self.goals, best_counts=True)
         jars = jars_for(context)
-        spark = _session(context, jars)
+        spark = session(context, jars)
         filled: set[str] = set()
 
         def take(kind: str) -> Figures:
@@ -207,7 +207,7 @@ def _mapped(spark: Any, columns: tuple[str, ...], rows: int) -> Any:
     return spark.range(0, PARTITIONS, 1, PARTITIONS).mapInArrow(made, spark_schema(columns))
 
 
-def _session(context: Context, jars: str) -> Any:
+def session(context: Context, jars: str) -> Any:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers have no bench
     cloudpickle.register_pickle_by_value(sys.modules[values.__module__])
     os.environ["PYSPARK_PYTHON"], os.environ["SPARK_LOCAL_IP"] = sys.executable, "127.0.0.1"
