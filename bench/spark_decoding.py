@@ -18,9 +18,9 @@ from bench import spark_reading
 from bench.arrow import fill
 from bench.results import Figures, Measure, Results
 from bench.scenario import Context
-from bench.servers import NULL
-from bench.spark_setup import PARTITIONS, cpu_seconds, jars_for, rate, times
-from bench.wire import create_topic, delete_topic
+from bench.servers import Running
+from bench.spark_setup import PARTITIONS, cpu_seconds, jars_for, measure_topic, rate, times
+from bench.wire import create_topic
 
 #: As `bench.arrow.values` makes records.
 ALL = "order BIGINT, customer BIGINT, cents BIGINT, currency STRING, state STRING"
@@ -54,24 +54,16 @@ class SparkDecoding:
         results = Results(title=self.title, measures=self.measures, goals=(), best_counts=True)
         jars = jars_for(context)
         spark = spark_reading.session(context, jars)
-        filled: set[str] = set()
 
-        def take(kind: str) -> Figures:
-            running = context.shared(kind)
-            if kind not in filled:
-                create_topic(running.port, self.name, PARTITIONS)
-                asyncio.run(fill(running, self.name, self.records))
-                filled.add(kind)
-                self._take(spark, running.port, bool(jars))  # workers start, and Java compiles what it runs
+        def filled(running: Running) -> None:
+            create_topic(running.port, self.name, PARTITIONS)
+            asyncio.run(fill(running, self.name, self.records))
+            take(running)  # workers start, and Java compiles what it runs
+
+        def take(running: Running) -> Figures:
             return self._take(spark, running.port, bool(jars))
 
-        try:
-            kinds = [kind for kind in context.kinds if kind != NULL]
-            context.measure_in_turns(results, kinds, take, lambda _: context.effort.rounds)
-        finally:
-            spark.stop()
-            for kind in filled:
-                delete_topic(context.shared(kind).port, self.name)
+        measure_topic(context, results, spark, self.name, filled, take)
         return results
 
     def _take(self, spark: Any, port: int, connector: bool) -> Figures:

@@ -29,9 +29,9 @@ from bench import arrow, spark_reading
 from bench.arrow import fill
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
-from bench.servers import NULL, Running
+from bench.servers import Running
 from bench.spark_reading import constant_batches
-from bench.spark_setup import MASTER, PARTITIONS, settings
+from bench.spark_setup import MASTER, PARTITIONS, measure_topic, settings
 from bench.wire import create_topic, delete_topic
 from ottla.arrow.schema import DEFAULT_COLUMNS
 from ottla.pipeline.flows import SLOW_START, STARTS_MAX
@@ -123,26 +123,18 @@ class SparkMicroBatch:
     def run(self, context: Context) -> Results:
         results = Results(title=self.title, measures=self.measures, goals=self.goals)
         spark = _session(context)
-        filled: set[str] = set()
 
-        def take(kind: str) -> Figures:
-            running = context.shared(kind)
-            if kind not in filled:
-                create_topic(running.port, READ, PARTITIONS)
-                asyncio.run(fill(running, READ, ROWS * (WARM + COUNTED + 1)))
-                filled.add(kind)
+        def filled(running: Running) -> None:
+            create_topic(running.port, READ, PARTITIONS)
+            asyncio.run(fill(running, READ, ROWS * (WARM + COUNTED + 1)))
+
+        def take(running: Running) -> Figures:
             figures = {way: self._started(context, spark, running, way) for way in WAYS}
             for sink in ("noop", "sink"):
                 figures[f"{sink} more"] = figures[f"ottla {sink}"] - figures[f"constant {sink}"]
             return figures
 
-        try:
-            kinds = [kind for kind in context.kinds if kind != NULL]
-            context.measure_in_turns(results, kinds, take, lambda _: context.effort.rounds)
-        finally:
-            spark.stop()
-            for kind in filled:
-                delete_topic(context.shared(kind).port, READ)
+        measure_topic(context, results, spark, READ, filled, take)
         return results
 
     def _started(self, context: Context, spark: Any, running: Running, way: str) -> float:

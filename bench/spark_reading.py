@@ -26,9 +26,9 @@ import ottla.spark
 from bench.arrow import fill, values
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
-from bench.servers import NULL
-from bench.spark_setup import MASTER, PARTITIONS, cpu_seconds, jars_for, rate, settings, times
-from bench.wire import create_topic, delete_topic
+from bench.servers import Running
+from bench.spark_setup import MASTER, PARTITIONS, cpu_seconds, jars_for, measure_topic, rate, settings, times
+from bench.wire import create_topic
 from ottla.arrow.schema import DEFAULT_COLUMNS, schema_of
 from ottla.spark.source.columns import spark_schema
 from ottla.spark.source.direct.reading import direct_reading
@@ -125,25 +125,17 @@ class SparkReading:
         results = Results(title=self.title, measures=self.measures, goals=self.goals, best_counts=True)
         jars = jars_for(context)
         spark = session(context, jars)
-        filled: set[str] = set()
 
-        def take(kind: str) -> Figures:
-            running = context.shared(kind)
-            if kind not in filled:
-                create_topic(running.port, self.name, PARTITIONS, segment_bytes=str(SEGMENT_BYTES))
-                asyncio.run(fill(running, self.name, self.records))
-                self._check_files(running.port)
-                filled.add(kind)
-                self._take(spark, running.port, bool(jars))  # workers start, and Java compiles what it runs
+        def filled(running: Running) -> None:
+            create_topic(running.port, self.name, PARTITIONS, segment_bytes=str(SEGMENT_BYTES))
+            asyncio.run(fill(running, self.name, self.records))
+            self._check_files(running.port)
+            take(running)  # workers start, and Java compiles what it runs
+
+        def take(running: Running) -> Figures:
             return self._take(spark, running.port, bool(jars))
 
-        try:
-            kinds = [kind for kind in context.kinds if kind != NULL]
-            context.measure_in_turns(results, kinds, take, lambda _: context.effort.rounds)
-        finally:
-            spark.stop()
-            for kind in filled:
-                delete_topic(context.shared(kind).port, self.name)
+        measure_topic(context, results, spark, self.name, filled, take)
         return results
 
     def _check_files(self, port: int) -> None:

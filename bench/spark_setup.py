@@ -1,16 +1,19 @@
-"""What the rows of Spark share: where it runs, its settings, the JVM connector's jars, and what its processes use."""
+"""What the rows of Spark share: where it runs, its settings, the JVM connector's jars, and what its processes use;
+and how a topic is measured."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from tools.kafka_jars import JarsUnavailable, connector_jars
 
 from bench import machine
-from bench.results import Measure
+from bench.results import Figures, Measure, Results
 from bench.scenario import Context
+from bench.servers import NULL, Running
+from bench.wire import delete_topic
 
 #: Two cores and four tasks, as for everything of Spark's that is measured.
 MASTER: Final = "local[2]"
@@ -57,3 +60,30 @@ def cpu_seconds(spark: Any) -> float:
             total += machine.cpu_seconds(pid)
             pids += machine.children(pid)
     return total
+
+
+def measure_topic(
+    context: Context,
+    results: Results,
+    spark: Any,
+    topic: str,
+    fill: Callable[[Running], None],
+    take: Callable[[Running], Figures],
+) -> None:
+    """In each round, of each kind of broker, by a session that ends then. A topic is made and filled once."""
+    filled: set[str] = set()
+
+    def taken(kind: str) -> Figures:
+        running = context.shared(kind)
+        if kind not in filled:
+            fill(running)
+            filled.add(kind)
+        return take(running)
+
+    try:
+        kinds = [kind for kind in context.kinds if kind != NULL]
+        context.measure_in_turns(results, kinds, taken, lambda _: context.effort.rounds)
+    finally:
+        spark.stop()
+        for kind in filled:
+            delete_topic(context.shared(kind).port, topic)
