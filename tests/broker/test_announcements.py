@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import pytest
 from tests.replication.roles_world import DIRECTORIES, OTHER, TP, US, RolesWorld
@@ -18,21 +18,29 @@ from ottla.coordination.errors import ConnectionLoss
 from ottla.metadata import MetadataCache, MetadataUpdate
 from ottla.model import BrokerId, Epoch, ErrorCode
 
+Overrides = Mapping[str, Mapping[str, str]]
+
+
+def announcements(
+    world: RolesWorld, metadata: MetadataCache, from_the_tree: Callable[[Sequence[str]], Awaitable[Overrides]]
+) -> BrokerAnnouncements:
+    return BrokerAnnouncements(
+        *(US, world.ports.clock, LiveConfig(Config.parse()), metadata, world.replicas),
+        on_settings=lambda _: None,
+        topic_overrides=from_the_tree,
+    )
+
 
 def test_settings_that_waited_behind_another_controllers_announcement_are_learned() -> None:
     world, metadata = RolesWorld(), MetadataCache()
     answered = world.ports.loop.create_future()
 
-    async def from_the_tree(_: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+    async def from_the_tree(_: Sequence[str]) -> Overrides:
         await answered
         return {TP.topic: {"retention.ms": "1"}}
 
     async def work() -> None:
-        announced = BrokerAnnouncements(
-            *(US, world.ports.clock, LiveConfig(Config.parse()), metadata, world.replicas),
-            on_settings=lambda _: None,
-            topic_overrides=from_the_tree,
-        )
+        announced = announcements(world, metadata, from_the_tree)
         former, later = (Origin(BrokerId(1), Epoch(number)) for number in (5, 6))
         assert await announced.take_metadata(former, MetadataUpdate(controller_epoch=Epoch(5))) is ErrorCode.NONE
         roles = asyncio.ensure_future(announced.take_roles(former, [world.state(1)]))
@@ -59,15 +67,11 @@ def test_a_topic_that_was_taken_back_unseen_leaves_no_settings_to_a_later_one_of
     world, metadata = RolesWorld(), MetadataCache()
     overrides = {TP.topic: {"retention.ms": "1"}}
 
-    async def from_the_tree(_: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+    async def from_the_tree(_: Sequence[str]) -> Overrides:
         return overrides
 
     async def work() -> None:
-        announced = BrokerAnnouncements(
-            *(US, world.ports.clock, LiveConfig(Config.parse()), metadata, world.replicas),
-            on_settings=lambda _: None,
-            topic_overrides=from_the_tree,
-        )
+        announced = announcements(world, metadata, from_the_tree)
         controller = Origin(BrokerId(1), Epoch(5))
         assert await announced.take_roles(controller, [world.state(0, controller_epoch=5)]) == {}
         assert world.leader.log.config.retention_ms == 1
@@ -89,16 +93,12 @@ def test_settings_that_a_start_has_read_of_a_deleted_topic_are_not_those_of_a_la
     world, metadata = RolesWorld(), MetadataCache()
     read: list[Sequence[str]] = []
 
-    async def from_the_tree(topics: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+    async def from_the_tree(topics: Sequence[str]) -> Overrides:
         read.append(topics)
         return {TP.topic: {"retention.ms": "2"}}
 
     async def work() -> None:
-        announced = BrokerAnnouncements(
-            *(US, world.ports.clock, LiveConfig(Config.parse()), metadata, world.replicas),
-            on_settings=lambda _: None,
-            topic_overrides=from_the_tree,
-        )
+        announced = announcements(world, metadata, from_the_tree)
         await announced.learn(
             MetadataUpdate(controller_epoch=Epoch(0), topic_configs={TP.topic: {"retention.ms": "1"}})
         )
@@ -124,17 +124,13 @@ def test_settings_that_cannot_be_read_just_now_are_read_when_the_topic_is_announ
     world, metadata = RolesWorld(), MetadataCache()
     faults: list[Exception] = [ConnectionLoss("planted")]
 
-    async def from_the_tree(_: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+    async def from_the_tree(_: Sequence[str]) -> Overrides:
         if faults:
             raise faults.pop()
         return {TP.topic: {"retention.ms": "2"}}
 
     async def work() -> None:
-        announced = BrokerAnnouncements(
-            *(US, world.ports.clock, LiveConfig(Config.parse()), metadata, world.replicas),
-            on_settings=lambda _: None,
-            topic_overrides=from_the_tree,
-        )
+        announced = announcements(world, metadata, from_the_tree)
         await announced.learn(
             MetadataUpdate(controller_epoch=Epoch(0), topic_configs={TP.topic: {"retention.ms": "1"}})
         )
@@ -160,15 +156,11 @@ class FullDisk:
     def __init__(self) -> None:
         self.world, self.metadata = RolesWorld(), MetadataCache()
         self._retention_ms = 1000
-        self._announced = BrokerAnnouncements(
-            *(US, self.world.ports.clock, LiveConfig(Config.parse()), self.metadata, self.world.replicas),
-            on_settings=lambda _: None,
-            topic_overrides=self._from_the_tree,
-        )
+        self._announced = announcements(self.world, self.metadata, self._from_the_tree)
         for path in DIRECTORIES:
             self.world.ports.disk.fail("make_directory", f"{path}/t-*", errno.ENOSPC)
 
-    async def _from_the_tree(self, _: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+    async def _from_the_tree(self, _: Sequence[str]) -> Overrides:
         return {TP.topic: {"retention.ms": str(self._retention_ms)}}
 
     async def gives_role(self) -> ErrorCode:
