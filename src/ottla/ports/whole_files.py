@@ -42,3 +42,13 @@ def write_whole(disk: Disk, path: str, data: bytes) -> None:
         file.sync()
     finally:
         file.close()
+
+
+def sync_file(disk: Disk, path: str) -> None:
+    """What a file that is there has is on the medium; one that is not has nothing to lose."""
+    with suppress(FileNotFoundError):
+        file = disk.open_read_only(path)
+        try:
+            file.sync()
+        finally:
+            file.close()

@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 from ottla import logs
 from ottla.config.log import LogConfig
 from ottla.metadata import PartitionState
-from ottla.model import NO_BROKER, ZERO_TOPIC_ID, ErrorCode, TopicPartition
+from ottla.model import NO_BROKER, ErrorCode, TopicPartition
 from ottla.ports import Clock, Workers
+from ottla.replication.decisions import is_older, is_same_topic, note_state
 from ottla.replication.follower import Follower
 from ottla.replication.isr import InSyncReplicas
 from ottla.replication.isr_changes import IsrChanges
@@ -178,7 +179,7 @@ class Replicas:
         for state in states:
             tp = TopicPartition(state.topic, state.partition)
             log = self.directories.get(tp)
-            if log is not None and not _is_same_topic(state.topic_id, log.topic_id) and self.epoch(tp) < 0:
+            if log is not None and not is_same_topic(state.topic_id, log.topic_id) and self.epoch(tp) < 0:
                 log_event.warning("a log of an earlier topic of that name is set aside", partition=tp)
                 strangers.append(tp)
             yield None
@@ -219,7 +220,7 @@ class Replicas:
 
     def _apply_one(self, tp: TopicPartition, state: PartitionState) -> ErrorCode:
         role = self.leaders.get(tp) or self.followers.get(tp)
-        if role is not None and _is_older(state, role):
+        if role is not None and is_older(state, role):
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if tp in self.giving_way and state.leader == self.broker_id:
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -233,7 +234,7 @@ class Replicas:
         if log is None:
             return ErrorCode.KAFKA_STORAGE_ERROR
         log.staging.roll_apart()
-        if not _is_same_topic(state.topic_id, log.topic_id):
+        if not is_same_topic(state.topic_id, log.topic_id):
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if self.broker_id not in state.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -259,7 +260,7 @@ class Replicas:
         high_watermark = self._known_high_watermark(tp)
         self._drop_roles(tp)
         former, leader = leader, Leader(tp, log, state.leader_epoch, isr, high_watermark)
-        _note_state(leader, state)
+        note_state(leader, state)
         if former is not None:
             former.succeeded_by(leader)
         self.leaders[tp] = leader
@@ -271,7 +272,7 @@ class Replicas:
         is_known = (state.leader_epoch, state.partition_epoch) == (leader.epoch, leader.partition_epoch)
         if is_known and state.replicas == isr.replicas:
             # Said again, by this controller or the next one. What was asked of it since is still open.
-            _note_state(leader, state)
+            note_state(leader, state)
             return
         if state.leader_epoch > leader.epoch:
             leader.begin_epoch(state.leader_epoch)
@@ -279,17 +280,17 @@ class Replicas:
             isr.reassigned(state.replicas)
         else:
             isr.assigned(state.replicas, state.isr, now_ms)
-        _note_state(leader, state)
+        note_state(leader, state)
         leader.advance()
         self.waiters.changed_between_rounds(leader.tp)
 
     def _follow(self, tp: TopicPartition, log: Log, state: PartitionState) -> None:
         follower = self.followers.get(tp)
         if follower is not None and follower.epoch == state.leader_epoch:
-            _note_state(follower, state)
+            note_state(follower, state)
             return
         follower = self._follower(tp, log, state.leader_epoch, state.leader)
-        _note_state(follower, state)
+        note_state(follower, state)
         self._become(follower)
 
     def _follower(self, tp: TopicPartition, log: Log, epoch: int, leader: int) -> Follower:
@@ -316,7 +317,7 @@ class Replicas:
             return
         leader.log.staging.roll_apart()
         follower = self._follower(tp, leader.log, leader.epoch, NO_BROKER)
-        _note_state(follower, leader)
+        note_state(follower, leader)
         self._become(follower)
         self.aside[tp] = leader
 
@@ -487,21 +488,3 @@ class Replicas:
         self._drop_roles(tp)
         if tp not in self.directories.offline:  # those are logged by the directories
             log_event.error("partition is offline", partition=tp, reason=reason)
-
-
-def _is_older(state: PartitionState, role: Leader | Follower) -> bool:
-    """Whether it is of a controller that was replaced, or of the present one from before a change that is known here:
-    what a new controller says first, of what it found, may be overtaken by its answer to a leader's AlterPartition."""
-    if state.controller_epoch < role.controller_epoch:
-        return True
-    return (state.leader_epoch, state.partition_epoch) < (role.epoch, role.partition_epoch)
-
-
-def _note_state(role: Leader | Follower, state: PartitionState | Leader) -> None:
-    role.controller_epoch, role.partition_epoch = state.controller_epoch, state.partition_epoch
-    role.adding_replicas, role.removing_replicas = state.adding_replicas, state.removing_replicas
-
-
-def _is_same_topic(announced: bytes, stored: bytes) -> bool:
-    """A topic of an old controller has no id."""
-    return announced == stored or ZERO_TOPIC_ID in {announced, stored}

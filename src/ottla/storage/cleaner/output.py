@@ -7,6 +7,7 @@ from typing import Final
 
 from ottla.ports import Disk
 from ottla.ports.disk import Buffer
+from ottla.ports.whole_files import sync_file
 from ottla.storage.cleaner.faults import CannotClean
 from ottla.storage.cleaner.source import Pace
 from ottla.storage.formats.names import CLEANED, LOG, parse_segment_file
@@ -72,12 +73,7 @@ class SegmentOutput:
         segment.replace_aborted(aborted)
         segment.file.sync()
         for kind in INDEX_KINDS:
-            with suppress(FileNotFoundError):
-                file = disk.open_read_only(segment.path(kind))
-                try:
-                    file.sync()
-                finally:
-                    file.close()
+            sync_file(disk, segment.path(kind))
         segment.close()
         disk.sync_directory(segment.around.directory)
 

@@ -8,10 +8,10 @@ kernel may drop what it could not write and report success the next time, so the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.ports import Disk, File
+from ottla.ports.whole_files import sync_file
 from ottla.storage.errors import StorageFault, has_no_descriptor, passes
 from ottla.storage.formats import epoch_checkpoint
 from ottla.storage.formats.names import INDEX, TIME_INDEX, TXN_INDEX
@@ -135,7 +135,7 @@ class Flush:
         try:
             self._write_indexes()
             for path in self.paths:
-                self._sync_path(path)
+                sync_file(self._disk, path)  # retention or another roll may have taken it away meanwhile
             if self.snapshot is not None and not self.is_given_up:
                 self._write_snapshot(self.snapshot)
             if self._epochs is not None:
@@ -190,12 +190,3 @@ class Flush:
             if snapshot.is_needed:
                 raise fault from error
             # Records matter more, and the next roll takes another. `settle` removes what was written of this one.
-
-    def _sync_path(self, path: str) -> None:
-        # Retention or another roll may have taken it away meanwhile.
-        with suppress(FileNotFoundError):
-            file = self._disk.open_read_only(path)
-            try:
-                file.sync()
-            finally:
-                file.close()

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Final, Self
 
 from ottla.ports import File
-from ottla.ports.whole_files import replace_file
+from ottla.ports.whole_files import replace_file, sync_file
 from ottla.records.batch import OFFSET_MAX
 from ottla.storage.errors import DamagedIndex, passes
 from ottla.storage.formats.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX
@@ -273,12 +273,7 @@ class Segment(IndexedFile):
     def sync_aborted(self) -> None:
         """Blocks until their file, and whether there is one, are on the medium."""
         disk = self.around.disk
-        with suppress(FileNotFoundError):
-            file = disk.open_read_only(self.path(TXN_INDEX))
-            try:
-                file.sync()
-            finally:
-                file.close()
+        sync_file(disk, self.path(TXN_INDEX))
         disk.sync_directory(self.around.directory)
 
     def replace_aborted(self, entries: list[AbortedTransaction]) -> None:
