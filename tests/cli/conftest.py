@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla import logs
 from ottla.cli import connecting
 from ottla.cli.main import main
 from ottla.testing import InProcessBroker
@@ -55,7 +56,8 @@ Command = Callable[..., Ran]
 def in_process(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """`ottla` without a new interpreter: `in_process("topic", "list")`. A traceback fails the test.
 
-    What it is given as `stdin` comes to it by a pipe.
+    What it is given as `stdin` comes to it by a pipe. What brokers of this process log meanwhile is not its own: that
+    is written behind it.
     """
     monkeypatch.setenv("OTTLA_TRACEBACK", "1")
     # A person is told after three seconds; a busy machine may need longer for an answer.
@@ -63,12 +65,23 @@ def in_process(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
 
     def run(*words: str, stdin: bytes | None = None) -> Ran:
         capfd.readouterr()
-        with nullcontext() if stdin is None else piped(stdin):
+        with brokers_lines_held_back(), nullcontext() if stdin is None else piped(stdin):
             code = main(list(words))
-        out, err = capfd.readouterr()
+            out, err = capfd.readouterr()
         return Ran(code=code, out=out, err=err)
 
     return run
+
+
+@contextmanager
+def brokers_lines_held_back() -> Iterator[None]:
+    lines: list[str] = []
+    before = logs.configure(sink=lines.append)
+    try:
+        yield
+    finally:
+        logs.restore(before)
+        sys.stderr.writelines(lines)
 
 
 @contextmanager

@@ -166,7 +166,7 @@ def strangers_taken_for_ours(patch: Patch) -> None:
 
     patch.setattr(DeletionTurns, "_holders", present)
     patch.setattr(DeletionTurns, "broker_gone", forget)
-    patch.setattr(replicas, "_is_same_topic", lambda *_: True)
+    patch.setattr(replicas, "is_same_topic", lambda *_: True)
 
 
 def marks_left_behind(patch: Patch) -> None:
@@ -212,7 +212,7 @@ def unfenced_controller(patch: Patch) -> None:
 
 def stale_controller_obeyed(patch: Patch) -> None:
     """A broker takes whatever state comes, of whatever age."""
-    patch.setattr(replicas, "_is_older", lambda *_: False)
+    patch.setattr(replicas, "is_older", lambda *_: False)
 
 
 def older_states_of_the_term_taken(patch: Patch) -> None:
@@ -221,7 +221,7 @@ def older_states_of_the_term_taken(patch: Patch) -> None:
     def is_older(state: Any, role: Any) -> bool:
         return bool(state.leader_epoch < role.epoch)
 
-    patch.setattr(replicas, "_is_older", is_older)
+    patch.setattr(replicas, "is_older", is_older)
 
 
 def own_earlier_id_refused(patch: Patch) -> None:

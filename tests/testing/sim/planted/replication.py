@@ -17,6 +17,7 @@ from ottla.handlers.produce.answer import PartitionAnswer
 from ottla.handlers.produce.held import HeldProduces
 from ottla.metadata.updates import PartitionState
 from ottla.model import ErrorCode
+from ottla.replication.decisions import note_state
 from ottla.replication.fetching.fetcher import Fetcher
 from ottla.replication.fetching.partition import FetchedPartition
 from ottla.replication.fetching.taking import TakenAnswer
@@ -25,7 +26,7 @@ from ottla.replication.isr import InSyncReplicas
 from ottla.replication.isr_changes import IsrChanges
 from ottla.replication.journal import PartitionJournal
 from ottla.replication.leader import Leader
-from ottla.replication.replicas import Replicas, _note_state
+from ottla.replication.replicas import Replicas
 from ottla.steps import DiskSteps
 from ottla.storage.cleaner.dirt import Dirt, looking_for_dirt
 from ottla.storage.log import retention
@@ -289,7 +290,7 @@ def _begun_anew(replicas: Replicas, leader: Leader, state: PartitionState, now_m
     isr = InSyncReplicas(replicas.broker_id, state.replicas, state.isr, now_ms)
     begun = Leader(leader.tp, leader.log, state.leader_epoch, isr, leader.high_watermark)
     replicas._drop_roles(leader.tp)
-    _note_state(begun, state)
+    note_state(begun, state)
     replicas.leaders[leader.tp] = begun
     replicas._listeners.became_leader(begun)
     return begun
