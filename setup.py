@@ -14,7 +14,7 @@ setup(
             depends=sorted(glob("src/ottla/native/*.h")),
             optional=True,
         )
-        for name in ("batches", "columns", "dumped", "fetch_lane", "followed", "indexed", "keys", "lane", "records")
+        for name in ("avro", "batches", "columns", "dumped", "fetch_lane", "followed", "indexed", "keys", "lane", "records")
     ],
     # One build serves Python 3.11 and all that follow.
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

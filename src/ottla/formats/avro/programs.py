@@ -1,0 +1,251 @@
+"""What compiled code reads a column by (`native/avro.c`): a program for a writer's schema and a reader's, and how its
+columns become one array.
+
+It has what most schemas are made of. Of others there is no program, and rows are read one by one, by `resolution`,
+which also says what is wrong with a row; so whatever goes together only in a roundabout way can be left to it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from ottla.arrow.library import pa
+from ottla.formats.avro.columns import arrow_type_of
+from ottla.formats.avro.resolution import Form, default_of, fields_taken, same_name
+from ottla.formats.avro.schema import AvroField, AvroSchema
+
+
+class Kind(IntEnum):
+    """Of nodes, as `native/avro.c` numbers them."""
+
+    RECORD = 0
+    OPTIONAL = 1
+    LIST = 2
+    BOOLEAN = 3
+    INT = 4
+    LONG = 5
+    INT_AS_LONG = 6
+    FLOAT = 7
+    DOUBLE = 8
+    BYTES = 9
+    STRING = 10
+    FIXED = 11
+    ENUM = 12
+    MILLIS = 13
+    DAY_MILLIS = 14
+    DAY_MICROS = 15
+
+
+#: By the reader's kind and logical type.
+_PLAIN: Final = {
+    ("boolean", None): Kind.BOOLEAN,
+    ("int", None): Kind.INT,
+    ("int", "date"): Kind.INT,
+    ("int", "time-millis"): Kind.DAY_MILLIS,
+    ("long", None): Kind.LONG,
+    ("long", "time-micros"): Kind.DAY_MICROS,
+    ("long", "timestamp-millis"): Kind.MILLIS,
+    ("long", "timestamp-micros"): Kind.LONG,
+    ("long", "timestamp-nanos"): Kind.LONG,
+    ("long", "local-timestamp-millis"): Kind.MILLIS,
+    ("long", "local-timestamp-micros"): Kind.LONG,
+    ("long", "local-timestamp-nanos"): Kind.LONG,
+    ("float", None): Kind.FLOAT,
+    ("double", None): Kind.DOUBLE,
+    ("bytes", None): Kind.BYTES,
+    ("string", None): Kind.STRING,
+    ("string", "uuid"): Kind.STRING,
+}
+#: In place of a column: the value is read and passed over.
+_NO_COLUMN: Final = -1
+#: What compiled code takes is a little deeper. Types that use each other twice would have any number of nodes.
+_DEPTH_MAX: Final = 60
+_NODES_MAX: Final = 10_000
+
+
+class NoProgram(Exception):
+    """The schemas have something that is read row by row."""
+
+
+class ReadColumn(NamedTuple):
+    """As compiled code gives it: `data` are numbers or offsets, `more` what these lead to."""
+
+    rows: int
+    nulls: int
+    validity: bytes | None
+    data: bytes | None
+    more: bytes | None
+
+    def made(self, kind: Any, buffers: Sequence[bytes | None], children: Sequence[Any] = ()) -> Any:
+        given = [None if one is None else pa.py_buffer(one) for one in (self.validity, *buffers)]
+        return pa.Array.from_buffers(kind, self.rows, given, self.nulls, children=list(children))
+
+
+#: Of all columns, the one of a node with those below it.
+Build: TypeAlias = Callable[[Sequence[ReadColumn]], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    nodes: bytes
+    tables: bytes
+    columns: int
+    build: Build
+
+
+def program_of(writer: AvroSchema, reader: AvroSchema) -> Program:
+    """Raises NoProgram, and Unreadable."""
+    making = _Making()
+    build = making.value(writer, reader, 0)
+    nodes = array("i", [number for node in making.nodes for number in node])
+    return Program(nodes=nodes.tobytes(), tables=making.tables.tobytes(), columns=making.columns, build=build)
+
+
+class _Making:
+    def __init__(self) -> None:
+        #: Kind, column, where the next one begins that is not below it, and its own number.
+        self.nodes: list[list[int]] = []
+        self.tables = array("i")
+        self.columns = 0
+
+    # What a reader wants
+
+    def value(self, writer: AvroSchema, reader: AvroSchema, depth: int) -> Build:
+        """The node of a value and those below it."""
+        if depth > _DEPTH_MAX:
+            raise NoProgram
+        if writer.kind == "union":
+            return self._optional(writer, reader, depth)
+        if reader.kind == "union":
+            return self.value(writer, _null_and_other(reader)[1], depth)
+        if writer.logical not in {None, reader.logical}:
+            raise NoProgram
+        if (writer.kind, reader.kind, reader.logical) == ("int", "long", None):
+            return self._leaf(Kind.INT_AS_LONG, reader)
+        if writer.kind != reader.kind and {writer.kind, reader.kind} != {"string", "bytes"}:
+            raise NoProgram
+        if reader.kind in {"record", "array"}:
+            return (self._record if reader.kind == "record" else self._list)(writer, reader, depth)
+        if reader.kind in {"enum", "fixed"}:
+            if not same_name(writer, reader) or writer.size != reader.size or reader.logical is not None:
+                raise NoProgram
+            return self._enum(writer, reader) if reader.kind == "enum" else self._fixed(reader)
+        if (reader.kind, reader.logical) not in _PLAIN:
+            raise NoProgram
+        return self._leaf(_PLAIN[reader.kind, reader.logical], reader)
+
+    def _optional(self, writer: AvroSchema, reader: AvroSchema, depth: int) -> Build:
+        null, written = _null_and_other(writer)
+        if reader.kind != "union":
+            raise NoProgram
+        at = self._node(Kind.OPTIONAL, number=null)
+        build = self.value(written, _null_and_other(reader)[1], depth + 1)
+        self._end(at)
+        return build
+
+    def _record(self, writer: AvroSchema, reader: AvroSchema, depth: int) -> Build:
+        at, column = self._node(Kind.RECORD, has_column=True), self.columns - 1
+        taken = fields_taken(writer, reader)
+        builds: dict[str, Build] = {}
+        for one in writer.fields:
+            target = taken.get(one.name)
+            if target is None:
+                self._passed_over(one.schema, depth + 1)
+            else:
+                builds[target.name] = self.value(one.schema, target.schema, depth + 1)
+        self._end(at)
+        missing = {one.name: _constant(one, reader, column) for one in reader.fields if one.name not in builds}
+        fields = [{**builds, **missing}[one.name] for one in reader.fields]
+        kind = arrow_type_of(reader)
+        return lambda columns: columns[column].made(kind, [], [build(columns) for build in fields])
+
+    def _list(self, writer: AvroSchema, reader: AvroSchema, depth: int) -> Build:
+        if not writer.inner.takes_bytes:
+            raise NoProgram
+        at, column = self._node(Kind.LIST, has_column=True), self.columns - 1
+        items = self.value(writer.inner, reader.inner, depth + 1)
+        self._end(at)
+        kind = arrow_type_of(reader)
+        return lambda columns: columns[column].made(kind, [columns[column].data], [items(columns)])
+
+    def _enum(self, writer: AvroSchema, reader: AvroSchema) -> Build:
+        places = {symbol: place for place, symbol in enumerate(reader.symbols)}
+        default = places.get(reader.default_symbol or "", -1)
+        column = self._symbols([places.get(symbol, default) for symbol in writer.symbols], has_column=True)
+        symbols = pa.array(reader.symbols, pa.string())
+        return lambda columns: symbols.take(columns[column].made(pa.int32(), [columns[column].data]))
+
+    def _fixed(self, reader: AvroSchema) -> Build:
+        return self._leaf(Kind.FIXED, reader, number=reader.size)
+
+    def _leaf(self, kind: Kind, reader: AvroSchema, number: int = 0) -> Build:
+        self._end(self._node(kind, has_column=True, number=number))
+        column, arrow_type = self.columns - 1, arrow_type_of(reader)
+        if kind in {Kind.BYTES, Kind.STRING, Kind.FIXED}:
+            return lambda columns: columns[column].made(arrow_type, [columns[column].data, columns[column].more])
+        return lambda columns: columns[column].made(arrow_type, [columns[column].data])
+
+    # What only the writer knows
+
+    def _passed_over(self, writer: AvroSchema, depth: int) -> None:
+        if depth > _DEPTH_MAX:
+            raise NoProgram
+        if writer.kind == "union":
+            null, written = _null_and_other(writer)
+            at = self._node(Kind.OPTIONAL, number=null)
+            self._passed_over(written, depth + 1)
+        elif writer.kind == "record":
+            at = self._node(Kind.RECORD)
+            for one in writer.fields:
+                self._passed_over(one.schema, depth + 1)
+        elif writer.kind == "array" and writer.inner.takes_bytes:
+            at = self._node(Kind.LIST)
+            self._passed_over(writer.inner, depth + 1)
+        elif writer.kind == "enum":
+            self._symbols([0] * len(writer.symbols), has_column=False)
+            return
+        elif writer.kind == "fixed":
+            at = self._node(Kind.FIXED, number=writer.size)
+        elif (writer.kind, None) in _PLAIN:
+            at = self._node(_PLAIN[writer.kind, None])
+        else:
+            raise NoProgram
+        self._end(at)
+
+    # Nodes
+
+    def _node(self, kind: Kind, *, has_column: bool = False, number: int = 0) -> int:
+        if len(self.nodes) >= _NODES_MAX:
+            raise NoProgram
+        self.nodes.append([kind, self.columns if has_column else _NO_COLUMN, 0, number])
+        self.columns += has_column
+        return len(self.nodes) - 1
+
+    def _end(self, at: int) -> None:
+        self.nodes[at][2] = len(self.nodes)
+
+    def _symbols(self, found: list[int], *, has_column: bool) -> int:
+        """An enum whose symbols are `found`, by the writer's numbers; its column."""
+        self._end(self._node(Kind.ENUM, has_column=has_column, number=len(self.tables)))
+        self.tables.append(len(found))
+        self.tables.extend(found)
+        return self.columns - 1
+
+
+def _null_and_other(union: AvroSchema) -> tuple[int, AvroSchema]:
+    """Which branch of two is null, and what the other is."""
+    kinds = [one.kind for one in union.branches]
+    if len(kinds) != 2 or kinds.count("null") != 1:
+        raise NoProgram
+    null = kinds.index("null")
+    return null, union.branches[1 - null]
+
+
+def _constant(missing: AvroField, reader: AvroSchema, column: int) -> Build:
+    """A field that is not written: its default, as often as there are records."""
+    value = pa.array([default_of(missing, reader, Form.ARROW)], arrow_type_of(missing.schema))
+    return lambda columns: value.take(pa.repeat(pa.scalar(0), columns[column].rows))
