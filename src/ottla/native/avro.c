@@ -20,6 +20,7 @@ enum Kind {
     RECORD,     /* its fields follow */
     OPTIONAL,   /* a union of null, which is branch `number`, and of what follows */
     LIST,       /* of what follows */
+    MAP,        /* a list of records, whose keys are column `number` */
     BOOLEAN,
     INT,
     LONG,
@@ -33,10 +34,15 @@ enum Kind {
     MILLIS,     /* as microseconds */
     DAY_MILLIS, /* as nanoseconds */
     DAY_MICROS,
+    DECIMAL,    /* its table has its digits, its size (-1 behind a length), and how many bytes it may have */
     KINDS
 };
 
 #define DEPTH_MAX 64
+#define DECIMAL_BYTES 16
+#define DECIMAL_DIGITS_MAX 38
+/* A map with more keys is looked through by Python. */
+#define COMPARED_KEYS_MAX 64
 #define MICROS_A_DAY INT64_C(86400000000)
 
 typedef struct {
@@ -55,6 +61,11 @@ static Column *column_of(Reading *reading, const Node *node)
     return node->column < 0 ? NULL : reading->columns.all + node->column;
 }
 
+static int is_list(const Node *node)
+{
+    return node->kind == LIST || node->kind == MAP;
+}
+
 /* A null in the columns of a node and, where it is no list, of all below it. */
 static int put_nulls(Reading *reading, int32_t at)
 {
@@ -62,7 +73,7 @@ static int put_nulls(Reading *reading, int32_t at)
     Column *column = column_of(reading, node);
     if (column != NULL && !put_null(&reading->columns, column))
         return 0;
-    if (node->kind == LIST)
+    if (is_list(node))
         return 1;
     for (int32_t child = at + 1; child < node->end; child = reading->nodes[child].end)
         if (!put_nulls(reading, child))
@@ -146,6 +157,43 @@ static int read_text(Reading *reading, const Node *node)
     return column == NULL || put_text(&reading->columns, column, at, (size_t)size);
 }
 
+/* A whole number, the highest byte first, which Arrow has in so many bytes, the lowest first. */
+static int shape_decimal(const uint8_t *at, size_t size, int digits, uint8_t *number)
+{
+#ifdef __SIZEOF_INT128__
+    unsigned __int128 limit = 1, found = 0;
+    if (size > DECIMAL_BYTES)
+        return 0;
+    int is_negative = size && at[0] >> 7;
+    for (size_t index = 0; index < DECIMAL_BYTES; index++) {
+        uint8_t byte = index < size ? at[size - 1 - index] : is_negative ? 0xFF : 0;
+        number[index] = byte;
+        found |= (unsigned __int128)byte << (8 * index);
+    }
+    for (int index = 0; index < digits; index++)
+        limit *= 10;
+    return (is_negative ? -found : found) < limit;
+#else
+    (void)at, (void)size, (void)digits, (void)number;
+    return 0;
+#endif
+}
+
+static int read_decimal(Reading *reading, const Node *node)
+{
+    const int32_t *table = reading->tables + node->number;
+    Bytes *from = &reading->from;
+    int64_t size = table[1];
+    if (size >= 0 ? size > from->end - from->at : !read_size(from, &size))
+        return 0;
+    const uint8_t *at = from->at;
+    from->at += size;
+    Column *column = column_of(reading, node);
+    uint8_t number[DECIMAL_BYTES];
+    return column == NULL || (size <= table[2] && shape_decimal(at, (size_t)size, table[0], number) &&
+                              put_number(&reading->columns, column, number));
+}
+
 static int read_value(Reading *reading, int32_t at);
 
 static int read_optional(Reading *reading, int32_t at)
@@ -156,25 +204,52 @@ static int read_optional(Reading *reading, int32_t at)
     return branch == reading->nodes[at].number ? put_nulls(reading, at + 1) : read_value(reading, at + 1);
 }
 
+/* Whether the keys of the entries that have come last differ: of two that are the same Python takes the last one. */
+static int are_different(const Column *keys, size_t count)
+{
+    int32_t ends[COMPARED_KEYS_MAX + 1];
+    if (count > COMPARED_KEYS_MAX)
+        return 0;
+    if (count > 1)
+        memcpy(ends, keys->data + 4 * (keys->rows - count), 4 * (count + 1));
+    for (size_t one = 1; one < count; one++)
+        for (size_t other = 0; other < one; other++) {
+            size_t size = (size_t)(ends[one + 1] - ends[one]);
+            if (size == (size_t)(ends[other + 1] - ends[other]) &&
+                memcmp(keys->bytes + ends[one], keys->bytes + ends[other], size) == 0)
+                return 0;
+        }
+    return 1;
+}
+
+static int end_list(Reading *reading, const Node *node, size_t count)
+{
+    Column *column = column_of(reading, node);
+    if (column == NULL)
+        return 1;
+    column->items += count;
+    if (node->kind == MAP && !are_different(reading->columns.all + node->number, count))
+        return 0;
+    return put_list(&reading->columns, column);
+}
+
 /* Blocks of items; each item takes a byte at least. */
 static int read_list(Reading *reading, int32_t at)
 {
     Bytes *from = &reading->from;
-    Column *column = column_of(reading, reading->nodes + at);
-    for (;;) {
+    for (size_t items = 0;;) {
         int64_t count, size;
         if (!read_long(from, &count) || count < -INT64_MAX || (count < 0 && !read_size(from, &size)))
             return 0;
         if (count == 0)
-            return column == NULL || put_list(&reading->columns, column);
+            return end_list(reading, reading->nodes + at, items);
         count = count < 0 ? -count : count;
         if (count > from->end - from->at)
             return 0;
         for (int64_t index = 0; index < count; index++)
             if (!read_value(reading, at + 1))
                 return 0;
-        if (column != NULL)
-            column->items += (size_t)count;
+        items += (size_t)count;
     }
 }
 
@@ -199,7 +274,7 @@ static int read_value(Reading *reading, int32_t at)
         return read_record(reading, at);
     case OPTIONAL:
         return read_optional(reading, at);
-    case LIST:
+    case LIST: case MAP:
         return read_list(reading, at);
     case BOOLEAN:
         return read_plain(reading, node, 1);
@@ -211,6 +286,8 @@ static int read_value(Reading *reading, int32_t at)
         return read_text(reading, node);
     case ENUM:
         return read_symbol(reading, node);
+    case DECIMAL:
+        return read_decimal(reading, node);
     default:
         return read_number(reading, node);
     }
@@ -236,7 +313,7 @@ static void set_column(Column *column, int kind)
     case RECORD:
         set_form(column, NOTHING, 0);
         break;
-    case LIST:
+    case LIST: case MAP:
         set_form(column, ITEMS, 4);
         break;
     case BOOLEAN:
@@ -248,6 +325,9 @@ static void set_column(Column *column, int kind)
     case INT: case FLOAT: case ENUM:
         set_form(column, NUMBERS, 4);
         break;
+    case DECIMAL:
+        set_form(column, NUMBERS, DECIMAL_BYTES);
+        break;
     default:
         set_form(column, NUMBERS, 8);
     }
@@ -258,12 +338,28 @@ typedef struct {
     uint8_t *has_node; /* by column */
 } Bounds;
 
+/* A number of its own, or what stands in the tables from there on. */
 static int check_number(const Reading *reading, const Node *node, const Bounds *bounds)
 {
-    if (node->kind != ENUM)
-        return node->number >= 0;
-    return node->number >= 0 && node->number < bounds->tables && reading->tables[node->number] >= 0 &&
-           reading->tables[node->number] < bounds->tables - node->number;
+    Py_ssize_t left = bounds->tables - node->number;
+    if (node->number < 0)
+        return 0;
+    const int32_t *table = left > 0 ? reading->tables + node->number : NULL;
+    if (node->kind == ENUM)
+        return left > 0 && table[0] >= 0 && table[0] < left;
+    if (node->kind == DECIMAL)
+        return left > 2 && table[0] >= 0 && table[0] <= DECIMAL_DIGITS_MAX;
+    return 1;
+}
+
+/* A map is a list of records that begin with their keys. */
+static int check_keys(const Reading *reading, int32_t at)
+{
+    const Node *node = reading->nodes + at;
+    if (node->kind != MAP || node->column < 0)
+        return 1;
+    return node->end > at + 2 && node[1].kind == RECORD && node[1].end > at + 2 && node[2].kind == STRING &&
+           node[2].column == node->number && node[2].column >= 0;
 }
 
 /* Whether a node stays within the program and its tables, and has a column of its own. */
@@ -283,7 +379,9 @@ static int check_node(Reading *reading, int32_t at, int32_t end, const Bounds *b
     for (int32_t child = at + 1; child < node->end; child = reading->nodes[child].end, children++)
         if (!check_node(reading, child, node->end, bounds, depth + 1))
             return 0;
-    return node->kind == RECORD || children == (node->kind == OPTIONAL || node->kind == LIST);
+    if (node->kind != RECORD && children != (node->kind == OPTIONAL || is_list(node)))
+        return 0;
+    return check_keys(reading, at);
 }
 
 static int check_program(Reading *reading, const Bounds *bounds)

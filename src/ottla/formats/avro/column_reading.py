@@ -12,6 +12,7 @@ from ottla.formats.avro.programs import NoProgram, Program, ReadColumn, program_
 from ottla.formats.avro.schema import AvroSchema
 from ottla.formats.errors import BadRecord, BadSpec, SchemaNotFound
 from ottla.formats.framing import HEADER_BYTES, schema_id_of
+from ottla.formats.interface import RECORD_BYTES_MAX
 from ottla.formats.source import SchemaSource
 
 #: Of one array's rows; where there are more, or what is no header, they are read one by one.
@@ -34,6 +35,8 @@ class ColumnReading:
 
     def decode(self, values: Any) -> tuple[Any, Any]:
         if values.type != pa.binary() or values.null_count == len(values):
+            return self._one_by_one(values)
+        if compute.max(compute.binary_length(values)).as_py() > RECORD_BYTES_MAX:
             return self._one_by_one(values)
         if not self._source.framed:
             return self._of_one_schema(values, b"")

@@ -17,6 +17,7 @@ from ottla.arrow.library import pa
 from ottla.formats.avro.columns import arrow_type_of
 from ottla.formats.avro.resolution import Form, default_of, fields_taken, same_name
 from ottla.formats.avro.schema import AvroField, AvroSchema
+from ottla.formats.avro.shapes import decimal_bytes_max
 
 
 class Kind(IntEnum):
@@ -25,19 +26,21 @@ class Kind(IntEnum):
     RECORD = 0
     OPTIONAL = 1
     LIST = 2
-    BOOLEAN = 3
-    INT = 4
-    LONG = 5
-    INT_AS_LONG = 6
-    FLOAT = 7
-    DOUBLE = 8
-    BYTES = 9
-    STRING = 10
-    FIXED = 11
-    ENUM = 12
-    MILLIS = 13
-    DAY_MILLIS = 14
-    DAY_MICROS = 15
+    MAP = 3
+    BOOLEAN = 4
+    INT = 5
+    LONG = 6
+    INT_AS_LONG = 7
+    FLOAT = 8
+    DOUBLE = 9
+    BYTES = 10
+    STRING = 11
+    FIXED = 12
+    ENUM = 13
+    MILLIS = 14
+    DAY_MILLIS = 15
+    DAY_MICROS = 16
+    DECIMAL = 17
 
 
 #: By the reader's kind and logical type.
@@ -59,7 +62,10 @@ _PLAIN: Final = {
     ("bytes", None): Kind.BYTES,
     ("string", None): Kind.STRING,
     ("string", "uuid"): Kind.STRING,
+    ("fixed", None): Kind.FIXED,
 }
+_NAMED: Final = frozenset(("enum", "fixed"))
+_DECIMAL_DIGITS_MAX: Final = 38
 #: In place of a column: the value is read and passed over.
 _NO_COLUMN: Final = -1
 #: What compiled code takes is a little deeper. Types that use each other twice would have any number of nodes.
@@ -128,15 +134,18 @@ class _Making:
             return self._leaf(Kind.INT_AS_LONG, reader)
         if writer.kind != reader.kind and {writer.kind, reader.kind} != {"string", "bytes"}:
             raise NoProgram
-        if reader.kind in {"record", "array"}:
-            return (self._record if reader.kind == "record" else self._list)(writer, reader, depth)
-        if reader.kind in {"enum", "fixed"}:
-            if not same_name(writer, reader) or writer.size != reader.size or reader.logical is not None:
-                raise NoProgram
-            return self._enum(writer, reader) if reader.kind == "enum" else self._fixed(reader)
+        if reader.kind in _NAMED and (not same_name(writer, reader) or writer.size != reader.size):
+            raise NoProgram
+        if reader.logical == "decimal":
+            return self._decimal(writer, reader)
+        inner = {"record": self._record, "array": self._list, "map": self._map}.get(reader.kind)
+        if inner is not None:
+            return inner(writer, reader, depth)
+        if reader.kind == "enum":
+            return self._enum(writer, reader)
         if (reader.kind, reader.logical) not in _PLAIN:
             raise NoProgram
-        return self._leaf(_PLAIN[reader.kind, reader.logical], reader)
+        return self._leaf(_PLAIN[reader.kind, reader.logical], reader, number=reader.size)
 
     def _optional(self, writer: AvroSchema, reader: AvroSchema, depth: int) -> Build:
         null, written = _null_and_other(writer)
@@ -172,6 +181,24 @@ class _Making:
         kind = arrow_type_of(reader)
         return lambda columns: columns[column].made(kind, [columns[column].data], [items(columns)])
 
+    def _map(self, writer: AvroSchema, reader: AvroSchema, depth: int) -> Build:
+        at, column = self._node(Kind.MAP, has_column=True, number=self.columns + 2), self.columns - 1
+        entry = self._node(Kind.RECORD, has_column=True)
+        self._end(self._node(Kind.STRING, has_column=True))
+        value = self.value(writer.inner, reader.inner, depth + 2)
+        self._end(entry)
+        self._end(at)
+        kind = arrow_type_of(reader)
+        pairs = pa.struct([kind.key_field, kind.item_field])
+
+        def build(columns: Sequence[ReadColumn]) -> Any:
+            keys = columns[column + 2]
+            texts = keys.made(pa.string(), [keys.data, keys.more])
+            entries = columns[column + 1].made(pairs, [], [texts, value(columns)])
+            return columns[column].made(kind, [columns[column].data], [entries])
+
+        return build
+
     def _enum(self, writer: AvroSchema, reader: AvroSchema) -> Build:
         places = {symbol: place for place, symbol in enumerate(reader.symbols)}
         default = places.get(reader.default_symbol or "", -1)
@@ -179,8 +206,15 @@ class _Making:
         symbols = pa.array(reader.symbols, pa.string())
         return lambda columns: symbols.take(columns[column].made(pa.int32(), [columns[column].data]))
 
-    def _fixed(self, reader: AvroSchema) -> Build:
-        return self._leaf(Kind.FIXED, reader, number=reader.size)
+    def _decimal(self, writer: AvroSchema, reader: AvroSchema) -> Build:
+        if (writer.kind, writer.scale, writer.precision) != (reader.kind, reader.scale, reader.precision):
+            raise NoProgram
+        if reader.precision > _DECIMAL_DIGITS_MAX:
+            raise NoProgram
+        place = len(self.tables)
+        size = reader.size if reader.kind == "fixed" else -1
+        self.tables.extend((reader.precision, size, decimal_bytes_max(reader)))
+        return self._leaf(Kind.DECIMAL, reader, number=place)
 
     def _leaf(self, kind: Kind, reader: AvroSchema, number: int = 0) -> Build:
         self._end(self._node(kind, has_column=True, number=number))
@@ -205,13 +239,17 @@ class _Making:
         elif writer.kind == "array" and writer.inner.takes_bytes:
             at = self._node(Kind.LIST)
             self._passed_over(writer.inner, depth + 1)
+        elif writer.kind == "map":
+            at = self._node(Kind.MAP)
+            entry = self._node(Kind.RECORD)
+            self._end(self._node(Kind.STRING))
+            self._passed_over(writer.inner, depth + 2)
+            self._end(entry)
         elif writer.kind == "enum":
             self._symbols([0] * len(writer.symbols), has_column=False)
             return
-        elif writer.kind == "fixed":
-            at = self._node(Kind.FIXED, number=writer.size)
         elif (writer.kind, None) in _PLAIN:
-            at = self._node(_PLAIN[writer.kind, None])
+            at = self._node(_PLAIN[writer.kind, None], number=writer.size)
         else:
             raise NoProgram
         self._end(at)
