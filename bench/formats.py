@@ -112,14 +112,14 @@ def _formats() -> Iterator[tuple[str, Callable[[Any], Any], Callable[[Any], Any]
     writes: Any = serializer_for("json", "value.serializer")
     reads: Any = deserializer_for("json", "value.deserializer")
     yield "json", writes, reads, None
-    with _schema_files() as (avro, proto):
+    with schema_files() as (avro, proto):
         for name, spec in (("avro", avro), ("protobuf", proto)):
             reading = decoder(spec)
             yield name, encoder(spec).encode_one, reading.decode_one, reading
 
 
 @contextmanager
-def _schema_files() -> Iterator[tuple[str, str]]:
+def schema_files() -> Iterator[tuple[str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         avro, proto = Path(folder) / "order.avsc", Path(folder) / "order.proto"
         avro.write_text(json.dumps(AVRO))
