@@ -67,9 +67,12 @@ def check(reading: AvroDecoder, rows: Any) -> Any:
 
 
 def shown(column: Any) -> str:
-    """With numbers that are none, and times that Python does not have."""
-    text: str = column.to_string(window=1_000_000, container_window=1_000_000)
-    return text
+    """With numbers that are none; and times that Python does not have, where there are any."""
+    try:
+        return repr(column.to_pylist())
+    except (ValueError, OverflowError):
+        text: str = column.to_string(window=1_000_000, container_window=1_000_000)
+        return text
 
 
 def mutated(raw: bytes, chance: Random) -> bytes:

@@ -41,8 +41,6 @@ enum Kind {
 #define DEPTH_MAX 64
 #define DECIMAL_BYTES 16
 #define DECIMAL_DIGITS_MAX 38
-/* A map with more keys is looked through by Python. */
-#define COMPARED_KEYS_MAX 64
 #define MICROS_A_DAY INT64_C(86400000000)
 
 typedef struct {
@@ -202,24 +200,6 @@ static int read_optional(Reading *reading, int32_t at)
     if (!read_long(&reading->from, &branch) || (branch != 0 && branch != 1))
         return 0;
     return branch == reading->nodes[at].number ? put_nulls(reading, at + 1) : read_value(reading, at + 1);
-}
-
-/* Whether the keys of the entries that have come last differ: of two that are the same Python takes the last one. */
-static int are_different(const Column *keys, size_t count)
-{
-    int32_t ends[COMPARED_KEYS_MAX + 1];
-    if (count > COMPARED_KEYS_MAX)
-        return 0;
-    if (count > 1)
-        memcpy(ends, keys->data + 4 * (keys->rows - count), 4 * (count + 1));
-    for (size_t one = 1; one < count; one++)
-        for (size_t other = 0; other < one; other++) {
-            size_t size = (size_t)(ends[one + 1] - ends[one]);
-            if (size == (size_t)(ends[other + 1] - ends[other]) &&
-                memcmp(keys->bytes + ends[one], keys->bytes + ends[other], size) == 0)
-                return 0;
-        }
-    return 1;
 }
 
 static int end_list(Reading *reading, const Node *node, size_t count)

@@ -149,6 +149,27 @@ static inline int put_null(Columns *columns, Column *column)
     return 1;
 }
 
+/* A map with more keys is looked through by Python. */
+#define COMPARED_KEYS_MAX 64
+
+/* Whether the keys of the entries that have come last differ: of two that are the same Python takes the last one. */
+static int are_different(const Column *keys, size_t count)
+{
+    int32_t ends[COMPARED_KEYS_MAX + 1];
+    if (count > COMPARED_KEYS_MAX)
+        return 0;
+    if (count > 1)
+        memcpy(ends, keys->data + 4 * (keys->rows - count), 4 * (count + 1));
+    for (size_t one = 1; one < count; one++)
+        for (size_t other = 0; other < one; other++) {
+            size_t size = (size_t)(ends[one + 1] - ends[one]);
+            if (size == (size_t)(ends[other + 1] - ends[other]) &&
+                memcmp(keys->bytes + ends[one], keys->bytes + ends[other], size) == 0)
+                return 0;
+        }
+    return 1;
+}
+
 /* -- texts */
 
 static int is_continued(const uint8_t *at, int more)

@@ -28,7 +28,7 @@ from ottla.records.errors import RecordError
 from ottla.records.varint import read_varlong
 
 if TYPE_CHECKING:
-    from ottla.formats.avro.column_reading import ColumnReading
+    from ottla.formats.column_reading import ColumnReading
 
 #: Plans that are kept; a topic whose records come from more schemas has them made again.
 PLANS_MAX: Final = 256
@@ -55,9 +55,10 @@ class AvroDecoder(SchemaDecoder[AvroSchema]):
         if compiled is None or self._rescue_column is not None:
             return super().decode(values)
         if self._columns is None:
-            from ottla.formats.avro.column_reading import ColumnReading
+            from ottla.formats.avro.programs import AvroPrograms
+            from ottla.formats.column_reading import ColumnReading
 
-            self._columns = ColumnReading(compiled.read, self._source, super().decode)
+            self._columns = ColumnReading(compiled.read, AvroPrograms(self._source), super().decode)
         return self._columns.decode(values)
 
     def _type_of_column(self) -> Any:

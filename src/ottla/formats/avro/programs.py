@@ -8,16 +8,18 @@ which also says what is wrong with a row; so whatever goes together only in a ro
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final
 
 from ottla.arrow.library import pa
 from ottla.formats.avro.columns import arrow_type_of
 from ottla.formats.avro.resolution import Form, default_of, fields_taken, same_name
 from ottla.formats.avro.schema import AvroField, AvroSchema
 from ottla.formats.avro.shapes import decimal_bytes_max
+from ottla.formats.column_reading import Build, NoProgram, Program, ReadColumn
+from ottla.formats.framing import HEADER_BYTES, schema_id_of
+from ottla.formats.source import SchemaSource
 
 
 class Kind(IntEnum):
@@ -73,34 +75,21 @@ _DEPTH_MAX: Final = 60
 _NODES_MAX: Final = 10_000
 
 
-class NoProgram(Exception):
-    """The schemas have something that is read row by row."""
+class AvroPrograms:
+    """Those of a column."""
 
+    def __init__(self, source: SchemaSource[AvroSchema]) -> None:
+        self._source = source
 
-class ReadColumn(NamedTuple):
-    """As compiled code gives it: `data` are numbers or offsets, `more` what these lead to."""
+    def header_bytes(self, _start: bytes) -> int:
+        return HEADER_BYTES if self._source.framed else 0
 
-    rows: int
-    nulls: int
-    validity: bytes | None
-    data: bytes | None
-    more: bytes | None
+    def program(self, header: bytes) -> Program:
+        writer = self._source.writer_schema(schema_id_of(header) if self._source.framed else 0)
+        return program_of(writer, self._source.column_schema())
 
-    def made(self, kind: Any, buffers: Sequence[bytes | None], children: Sequence[Any] = ()) -> Any:
-        given = [None if one is None else pa.py_buffer(one) for one in (self.validity, *buffers)]
-        return pa.Array.from_buffers(kind, self.rows, given, self.nulls, children=list(children))
-
-
-#: Of all columns, the one of a node with those below it.
-Build: TypeAlias = Callable[[Sequence[ReadColumn]], Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    nodes: bytes
-    tables: bytes
-    columns: int
-    build: Build
+    def column_type(self) -> Any:
+        return arrow_type_of(self._source.column_schema())
 
 
 def program_of(writer: AvroSchema, reader: AvroSchema) -> Program:

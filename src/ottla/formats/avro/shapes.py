@@ -48,7 +48,8 @@ def shape_of(schema: AvroSchema, *, arrow: bool) -> Shape | None:
 
 def decimal_bytes_max(schema: AvroSchema) -> int:
     """A sound one is never longer: the digits' bits, a sign, and as many again for writers that pad."""
-    return max(2 * ((10**schema.precision).bit_length() // 8 + 1), schema.size)
+    limit: int = 10**schema.precision
+    return max(2 * (limit.bit_length() // 8 + 1), schema.size)
 
 
 def _decimal(schema: AvroSchema) -> Shape:
