@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import ottla.spark
 from bench import spark_reading
-from bench.formats import NAMES, orders, schema_files
+from bench.formats import JSON, NAMES, orders, schema_files
 from bench.results import Figures, Measure, Results
 from bench.scenario import Context
 from bench.servers import Running
@@ -22,7 +22,6 @@ from ottla.client import Producer
 from ottla.client.serializers import serializer_for
 from ottla.formats import encoder
 
-_JSON = "json:order BIGINT, customer INT, cents INT, currency STRING, state STRING, placed BIGINT, note STRING"
 #: Each is written so many times.
 _COPIES = 10
 
@@ -44,7 +43,7 @@ class SparkFormats:
         results = Results(title=self.title, measures=self.measures, goals=(), best_counts=True)
         spark = spark_reading.session(context, "")
         with schema_files() as (avro, proto):
-            specs = {"json": _JSON, "avro": avro, "protobuf": proto}
+            specs = {"json": JSON, "avro": avro, "protobuf": proto}
 
             def fill(running: Running) -> None:
                 for name, spec in specs.items():
@@ -62,7 +61,7 @@ class SparkFormats:
         return f"{self.name}-{name}"
 
     async def _fill(self, running: Running, topic: str, spec: str) -> None:
-        write: Any = serializer_for("json", "value.serializer") if spec == _JSON else encoder(spec).encode_one
+        write: Any = serializer_for("json", "value.serializer") if spec == JSON else encoder(spec).encode_one
         raws = [write(order) for order in orders(self.records // _COPIES)]
         table = pa.table({"value": pa.array(raws, pa.binary())})
         async with Producer(bootstrap_servers=f"127.0.0.1:{running.port}") as producer:
