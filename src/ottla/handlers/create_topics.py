@@ -94,7 +94,6 @@ def _result(call: Call, created: TopicCreation) -> CreatableTopicResult:
         topic_id=created.topic_id,
         error_code=created.error,
         error_message=created.message,
-        configs=None,
     )
     if created.error != ErrorCode.NONE:
         return result
@@ -103,6 +102,7 @@ def _result(call: Call, created: TopicCreation) -> CreatableTopicResult:
     if not call.allowed_on_topic(Operation.DESCRIBE_CONFIGS, created.name):
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         result.num_partitions = result.replication_factor = -1
+        result.configs = None
         return result
     result.configs = [
         CreatableTopicConfigs(
