@@ -19,6 +19,7 @@ from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsR
 from ottla.protocol.generated.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.generated.describe_cluster import DescribeClusterRequest
+from ottla.protocol.generated.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.protocol.generated.describe_log_dirs import DescribeLogDirsRequest
 from ottla.protocol.generated.describe_producers import DescribeProducersRequest, TopicRequest
 from ottla.protocol.generated.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
@@ -141,6 +142,14 @@ def test_a_topic_that_is_not_created_has_no_settings(peer: Peer, topic: str, ver
     request = CreateTopicsRequest(topics=[CreatableTopic(name=topic, num_partitions=1, replication_factor=1)])
     (answer,) = peer.ask(request, version).topics
     assert (answer.error_code, answer.configs) == (ErrorCode.TOPIC_ALREADY_EXISTS, [])
+
+
+def test_a_created_topic_has_the_settings_that_are_described(peer: Peer, new_name: str) -> None:
+    request = CreateTopicsRequest(topics=[CreatableTopic(name=new_name, num_partitions=1, replication_factor=1)])
+    (created,) = peer.ask(request, 7).topics
+    all_of_it = DescribeConfigsResource(resource_type=TOPIC, resource_name=new_name, configuration_keys=None)
+    (described,) = peer.ask(DescribeConfigsRequest(resources=[all_of_it]), 4).results
+    assert sorted(each.name for each in created.configs) == sorted(each.name for each in described.configs)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ottla.config.describe import describe_topic
+from ottla.config.describe import describe_topic, is_listed
 from ottla.controller.interface import TopicCreation, TopicToCreate
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.from_brokers import broker_ids_of_client, controller_for
@@ -113,5 +113,6 @@ def _result(call: Call, created: TopicCreation) -> CreatableTopicResult:
             is_sensitive=entry.is_sensitive,
         )
         for entry in describe_topic(created.configs, call.services.config)
+        if is_listed(entry)
     ]
     return result
