@@ -21,6 +21,7 @@ from ottla.metadata.updates import DEFAULT_BROKER
 from ottla.model import BrokerId, Epoch, ErrorCode, TopicPartition
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
+NO_TOPIC = ConfigTarget(ConfigTargetType.TOPIC, "none")
 ORDERS = ConfigTarget(ConfigTargetType.TOPIC, "orders")
 BROKER = ConfigTarget(ConfigTargetType.BROKER, "1")
 ALL_BROKERS = ConfigTarget(ConfigTargetType.BROKER, "")
@@ -84,7 +85,12 @@ def test_overrides_of_one_broker_and_of_all(started: Cluster) -> None:
 @pytest.mark.parametrize(
     ("request_", "error"),
     [
-        (ConfigChanges(ConfigTarget(ConfigTargetType.TOPIC, "none"), ()), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (ConfigChanges(NO_TOPIC, ()), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (ConfigChanges(NO_TOPIC, (("retention.ms", SET, "7"),)), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (ConfigChanges(NO_TOPIC, (("retention.ms", SET, "soon"),)), "INVALID_CONFIG"),
+        (ConfigChanges(NO_TOPIC, (("retention.ms", SET, None),)), "INVALID_REQUEST"),
+        (ConfigOverrides(NO_TOPIC, {"retention.ms": "7"}), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (ConfigOverrides(NO_TOPIC, {"no.such": "1"}), "INVALID_CONFIG"),
         (ConfigChanges(ORDERS, (("no.such", SET, "1"),)), "INVALID_CONFIG"),
         (ConfigChanges(ORDERS, (("retention.ms", SET, "soon"),)), "INVALID_CONFIG"),
         (ConfigChanges(ORDERS, (("retention.ms", SET, None),)), "INVALID_REQUEST"),

@@ -26,6 +26,13 @@ def test_a_dynamic_member_is_given_an_id_first(world: World) -> None:
     assert list(world.group().members) == [first.value.member_id]
 
 
+def test_an_id_that_was_given_out_is_no_static_members(world: World) -> None:
+    member_id = world.join().value.member_id
+    refused = world.join(member_id, instance="one")
+    assert (refused.error, refused.value.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")
+    assert member_id in world.group().pending_join
+
+
 def test_before_version_4_it_joins_at_once(world: World) -> None:
     joining = world.join(version=3)
     world.advance(DELAY_MS)

@@ -19,6 +19,7 @@ from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsR
 from ottla.protocol.generated.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.generated.describe_cluster import DescribeClusterRequest
+from ottla.protocol.generated.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.protocol.generated.describe_log_dirs import DescribeLogDirsRequest
 from ottla.protocol.generated.describe_producers import DescribeProducersRequest, TopicRequest
 from ottla.protocol.generated.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
@@ -124,7 +125,53 @@ def test_what_may_be_done_with_a_cluster(peer: Peer, version: int) -> None:
     assert described.cluster_authorized_operations == 8096
 
 
+def test_what_may_be_done_with_a_topic_that_there_is_not(peer: Peer, topic: str) -> None:
+    names = (topic, f"{topic}-none", "a b")
+    asked = metadata(*((name, ZERO_TOPIC_ID) for name in names), include_topic_authorized_operations=True)
+    for version in (8, 12):
+        assert [each.topic_authorized_operations for each in peer.ask(asked, version).topics] == [3576] * 3
+    pages = DescribeTopicPartitionsRequest(topics=[Named(name=name) for name in names])
+    assert [each.topic_authorized_operations for each in peer.ask(pages, 0).topics] == [3576] * 3
+
+
 # -- topics and their settings
+
+
+@pytest.mark.parametrize("version", [5, 7])
+def test_a_topic_that_is_not_created_has_no_settings(peer: Peer, topic: str, version: int) -> None:
+    request = CreateTopicsRequest(topics=[CreatableTopic(name=topic, num_partitions=1, replication_factor=1)])
+    (answer,) = peer.ask(request, version).topics
+    assert (answer.error_code, answer.configs) == (ErrorCode.TOPIC_ALREADY_EXISTS, [])
+
+
+def test_a_created_topic_has_the_settings_that_are_described(peer: Peer, new_name: str) -> None:
+    request = CreateTopicsRequest(topics=[CreatableTopic(name=new_name, num_partitions=1, replication_factor=1)])
+    (created,) = peer.ask(request, 7).topics
+    all_of_it = DescribeConfigsResource(resource_type=TOPIC, resource_name=new_name, configuration_keys=None)
+    (described,) = peer.ask(DescribeConfigsRequest(resources=[all_of_it]), 4).results
+    assert sorted(each.name for each in created.configs) == sorted(each.name for each in described.configs)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("retention.ms", "5", UNKNOWN),
+        ("retention.ms", "soon", ErrorCode.INVALID_CONFIG),
+        ("nope", "5", ErrorCode.INVALID_CONFIG),
+        ("retention.ms", None, INVALID),
+    ],
+)
+def test_settings_of_a_topic_that_there_is_not(
+    peer: Peer, new_name: str, name: str, value: str | None, error: ErrorCode
+) -> None:
+    changed = Changed(resource_type=TOPIC, resource_name=new_name, configs=[Change(name=name, value=value)])
+    (answer,) = peer.ask(IncrementalAlterConfigsRequest(resources=[changed]), 1).responses
+    assert answer.error_code == error
+    replaced = AlterConfigsResource(
+        resource_type=TOPIC, resource_name=new_name, configs=[AlterableConfig(name=name, value=value)]
+    )
+    (answer,) = peer.ask(AlterConfigsRequest(resources=[replaced]), 2).responses
+    assert answer.error_code == error
 
 
 def test_the_controllers_own_name_is_not_given_to_a_topic(peer: Peer) -> None:

@@ -167,6 +167,7 @@ def test_a_leader_goes_on_in_its_own_next_leader_epoch() -> None:
     # Coordinators go on, and so do all who wait.
     assert world.told == told
     assert leader.fencing(5) == ErrorCode.FENCED_LEADER_EPOCH
+    assert leader.fencing(-2) == ErrorCode.FENCED_LEADER_EPOCH
 
 
 def test_a_leader_epoch_further_on_may_have_had_another_leader() -> None:

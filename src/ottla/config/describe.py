@@ -169,7 +169,7 @@ def broker_entry(name: str, config: Config) -> DescribedProperty:
 
 
 def is_listed(entry: DescribedProperty) -> bool:
-    """Whether it stands in the list of all of a broker's properties."""
+    """Whether it stands in the list of all properties of a broker or a topic."""
     return entry.source is not Source.DEFAULT or entry.name not in listed_when_set()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ottla.config.describe import describe_topic
+from ottla.config.describe import describe_topic, is_listed
 from ottla.controller.interface import TopicCreation, TopicToCreate
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.from_brokers import broker_ids_of_client, controller_for
@@ -94,7 +94,6 @@ def _result(call: Call, created: TopicCreation) -> CreatableTopicResult:
         topic_id=created.topic_id,
         error_code=created.error,
         error_message=created.message,
-        configs=None,
     )
     if created.error != ErrorCode.NONE:
         return result
@@ -103,6 +102,7 @@ def _result(call: Call, created: TopicCreation) -> CreatableTopicResult:
     if not call.allowed_on_topic(Operation.DESCRIBE_CONFIGS, created.name):
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         result.num_partitions = result.replication_factor = -1
+        result.configs = None
         return result
     result.configs = [
         CreatableTopicConfigs(
@@ -113,5 +113,6 @@ def _result(call: Call, created: TopicCreation) -> CreatableTopicResult:
             is_sensitive=entry.is_sensitive,
         )
         for entry in describe_topic(created.configs, call.services.config)
+        if is_listed(entry)
     ]
     return result

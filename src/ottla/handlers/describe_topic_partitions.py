@@ -56,9 +56,9 @@ def handle(call: Call, request: DescribeTopicPartitionsRequest) -> Steps[Describ
             continue  # deleted since the names were taken
         if topic is None:
             bad = topic_name_fault(name) is not None
-            topics.append(
-                _fault(name, ErrorCode.INVALID_TOPIC_EXCEPTION if bad else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            )
+            fault = _fault(name, ErrorCode.INVALID_TOPIC_EXCEPTION if bad else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            fault.topic_authorized_operations = call.authorized_operations(Resource.TOPIC, name)
+            topics.append(fault)
             continue
         first = begin.partition_index if begin is not None and begin.topic_name == name else 0
         shown = topic.partitions[first : first + left]

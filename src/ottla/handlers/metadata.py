@@ -200,7 +200,9 @@ def _asked(call: Call, name: str | None, topic_id: bytes, *, creates: bool, want
     topic = metadata.topic(name)
     if topic is not None:
         return _topic(call, topic, wants_operations=wants_operations)
-    return _fault(call, _unknown(call, name, creates=creates), name, ZERO_TOPIC_ID)
+    # What the client may do is said of topics that do not exist yet, too.
+    operations = call.authorized_operations(Resource.TOPIC, name) if wants_operations else OPERATIONS_UNKNOWN
+    return _fault(call, _unknown(call, name, creates=creates), name, ZERO_TOPIC_ID, operations)
 
 
 def _unknown(call: Call, name: str, *, creates: bool) -> ErrorCode:
@@ -214,10 +216,14 @@ def _unknown(call: Call, name: str, *, creates: bool) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _fault(call: Call, error: ErrorCode, name: str | None, topic_id: bytes) -> bytes:
+def _fault(
+    call: Call, error: ErrorCode, name: str | None, topic_id: bytes, operations: int = OPERATIONS_UNKNOWN
+) -> bytes:
     if name is None and call.version < 12:
         name = ""
-    return encode_metadata_topic(call.version, error, name, topic_id, [], internal=name in INTERNAL_TOPICS)
+    return encode_metadata_topic(
+        call.version, error, name, topic_id, [], internal=name in INTERNAL_TOPICS, operations=operations
+    )
 
 
 def _partition(call: Call, state: PartitionState) -> Partition:

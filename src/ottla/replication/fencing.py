@@ -7,6 +7,6 @@ from ottla.model import ErrorCode
 
 def fencing(known: int, asked: int) -> ErrorCode:
     """`asked`: -1 where the request does not say."""
-    if asked < 0 or asked == known:
+    if asked in (-1, known):
         return ErrorCode.NONE
     return ErrorCode.FENCED_LEADER_EPOCH if asked < known else ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -41,6 +41,15 @@ def test_the_first_member_gets_everything() -> None:
     assert room.group.state_name == "Stable"
 
 
+def test_a_group_that_wants_nothing_begins_an_epoch_earlier() -> None:
+    room = Room()
+    room.topic("t", 3)
+    first = room.beat(request(subscribed_topic_names=[]))
+    second = room.beat(request(member_id="n", subscribed_topic_names=[]))
+    assert (first.member_epoch, second.member_epoch, room.group.epoch) == (FIRST_EPOCH - 1, FIRST_EPOCH - 1, 1)
+    assert room.beat(request(member_id="o")).member_epoch == FIRST_EPOCH
+
+
 def test_a_decision_is_one_write() -> None:
     room = Room()
     room.topic("t", 3)

@@ -312,6 +312,24 @@ def test_a_downgrade_that_would_be_too_large_does_not_happen() -> None:
     assert isinstance(room.shard.groups[GROUP], ConsumerGroup)
 
 
+def test_a_downgrade_that_did_not_happen_comes_with_the_next_member_that_goes() -> None:
+    """Whichever protocol that one speaks: classic members are all that is left."""
+    room = room_with()
+    classic = classic_group(room, 3)
+    new = Consumer(room, "new")
+    settle([*classic, new])
+    room.configure(group_consumer_migration_policy="disabled")
+    new.leave()
+    settle(classic)
+    room.configure(group_consumer_migration_policy="bidirectional")
+    gone = classic.pop()
+    gone.leave()
+    assert isinstance(room.shard.groups[GROUP], ClassicGroup)
+    settle(classic)
+    assert room.shard.groups[GROUP].state_name == "Stable"
+    check_all_read(classic, 6)
+
+
 def test_an_instance_comes_back_by_the_classic_protocol() -> None:
     room = room_with()
     (other,) = classic_group(room, 1)

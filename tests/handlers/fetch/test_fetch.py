@@ -205,6 +205,10 @@ def test_who_claims_to_be_a_follower_and_is_none_is_refused(peer: Peer, topic: s
     produce(peer, batch(b"a"), topic=topic)
     for replica in (1, 5, 1001):
         assert fetch(peer, topic=topic, replica_id=replica).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        # It knows the leader's epoch, and may have been made a follower in one that the leader has yet to hear of.
+        epoch = list_offset(peer, -1, topic=topic).leader_epoch
+        answer = fetch(peer, topic=topic, replica_id=replica, current_leader_epoch=epoch)
+        assert answer.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
 def session(peer: Peer, session_id: int, epoch: int, topics: list[Any], **options: Any) -> Any:
@@ -234,6 +238,18 @@ def test_an_incremental_session_tells_only_what_is_new(peer: Peer, topic: str) -
     closed = session(peer, opened.session_id, -1, everything)
     assert closed.session_id == 0
     assert session(peer, opened.session_id, 4, []).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize("version", [7, 12])
+def test_a_request_that_opens_a_session_forgets_nothing(peer: Peer, topic: str, version: int) -> None:
+    produce(peer, batch(b"a"), topic=topic)
+    request = fetch_request(topic=topic, session_id=0, session_epoch=0)
+    request.forgotten_topics_data = [ForgottenTopic(topic=topic, partitions=[0])]
+    opened = peer.ask(request, version, FetchResponse)
+    assert [values(one) for one in opened.responses[0].partitions] == [[b"a"]]
+    produce(peer, batch(b"b"), topic=topic)
+    news = session(peer, opened.session_id, 1, [])
+    assert [values(one) for one in news.responses[0].partitions] == [[b"a", b"b"]]
 
 
 def test_list_offsets_finds_first_last_and_by_time(peer: Peer, topic: str) -> None:

@@ -105,9 +105,20 @@ def test_the_same_in_a_session_and_without_one(running: BrokerThread, peer: Peer
     assert known(running, topic) == 2
 
 
-def test_a_stranger_shows_nothing(running: BrokerThread, peer: Peer, topic: str) -> None:
-    answer = PlayedFollower(peer, topic, SECOND).fetch(3, leader_epoch=EPOCH)
-    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+@pytest.mark.parametrize(
+    ("leader_epoch", "error"),
+    [
+        (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (EPOCH - 1, ErrorCode.FENCED_LEADER_EPOCH),
+        (EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (EPOCH + 1, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_a_stranger_shows_nothing(
+    running: BrokerThread, peer: Peer, topic: str, leader_epoch: int, error: ErrorCode
+) -> None:
+    answer = PlayedFollower(peer, topic, SECOND).fetch(3, leader_epoch=leader_epoch)
+    assert answer.error_code == error
     assert look_at(running, topic).high_watermark == 2
 
 

@@ -137,7 +137,7 @@ class _Attempt:
                 self._add(member_id)
             else:
                 # Ids are given out to dynamic members only.
-                self._reply(join_refused(ErrorCode.UNKNOWN_SERVER_ERROR, member_id))
+                self._reply(join_refused(ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         if error := group.check_member(member_id, request.group_instance_id):
             self._reply(join_refused(error, member_id))

@@ -35,7 +35,8 @@ from ottla.protocol.generated.consumer_group_heartbeat import (
 )
 from ottla.steps import at_once
 
-#: Kafka's: 1 is left for an assignment before the first, which is empty.
+#: Kafka's: a group begins at 1, with nothing to assign, and what its first member wants raises that.
+EMPTY_EPOCH: Final = 1
 FIRST_EPOCH: Final = 2
 
 
@@ -256,7 +257,7 @@ def raise_epoch(change: MemberChange, world: HeartbeatContext) -> None:
     group.checked = (generation, hashed)
     if hashed == group.metadata_hash and not change.must_bump:
         return
-    change.epoch = max(change.epoch + 1, FIRST_EPOCH)
+    change.epoch = max(change.epoch + 1, FIRST_EPOCH if change.subscription_changed else EMPTY_EPOCH)
     change.records.append(records.group_epoch(group.id, change.epoch, hashed))
     if group.has_partition_metadata:
         change.records.append(records.partition_metadata_tombstone(group.id))

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Downgrade(Decision[T]):
-    """The last member of the newer protocol went: the group is a classic one from now on, and rebalances."""
+    """Only members of the classic protocol are left: the group is a classic one from now on, and rebalances."""
 
     classic: ClassicGroup
     #: The others have to share anew; not where an instance only came back by the other protocol.
@@ -78,7 +78,7 @@ def removed(
     timers = [wish for member in gone for wish in all_timers_cancelled(member.id)]
     away = {member.id for member in gone}
     left = [member for name, member in group.members.items() if name not in away]
-    if any(member.classic is None for member in gone) and migration.may_become_classic(left, world.config):
+    if migration.may_become_classic(left, world.config):
         moved = migration.to_classic(group, left, world.metadata, wall_ms)
         return Downgrade(
             response=response, records=moved.records, timers=timers, classic=moved.group, must_rebalance=True

@@ -143,6 +143,8 @@ class WatchedFetch(FetchWait):
                 self._unwatched = list(by_key.values())
             return len(by_key)
         yield from self.watched.take_steps(each_asked(request))
+        if self.session is None:
+            return len(self.watched)  # a session that begins has nothing to forget
         for forgotten in pieces(each_forgotten(request)):
             for key in forgotten:
                 self.watched.forget(key)

@@ -392,8 +392,16 @@ class FetchReader:
             return follower if follower is not None else self._services.replicas.why_not_leader(tp)
         # Only a broker that holds a replica may say how far that replica is: the high watermark rests on it.
         if self.is_follower and not self.is_replica(leader):
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return self._why_no_replica(leader, asked.current_leader_epoch)
         return leader
+
+    def _why_no_replica(self, leader: Leader, current_leader_epoch: int) -> ErrorCode:
+        """Who knows the leader's epoch may have been made a follower that this broker has yet to hear of."""
+        if error := leader.fencing(current_leader_epoch):
+            return error
+        if current_leader_epoch < 0 or self.replica_id in leader.isr.followers:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def is_replica(self, leader: Leader) -> bool:
         """Whether the follower is assigned, and has not registered again since it sent this (KIP-903)."""
