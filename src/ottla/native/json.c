@@ -768,7 +768,7 @@ static int check_node(Reading *reading, int32_t at, int32_t end, Py_ssize_t name
             return 0;
     if (node->kind == MAP)
         return children == 1 && node[1].kind == RECORD && node[1].end > at + 3 && node[2].kind == STRING &&
-               reading->nodes[node[2].end].end == node[1].end && node[2].end < node[1].end;
+               node[3].end == node[1].end; /* a key, and one value behind it */
     return node->kind == RECORD || children == (node->kind == LIST);
 }
 
