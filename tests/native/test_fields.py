@@ -25,7 +25,7 @@ from ottla.storage.dump.rising_order import OUT_OF_LINE_MAX
 NATIVE = Path(ottla.native.__file__).parent
 SOURCES = sorted(NATIVE.glob("*.c"))
 #: Numbers that stand in a header, and so in no other file.
-SHARED = ("batch_fields.h", "columns_of_rows.h", "frames.h", "sending.h", "varints.h")
+SHARED = ("batch_fields.h", "columns_of_rows.h", "frames.h", "iso_times.h", "sending.h", "varints.h")
 #: Such a place or size, as a number of its own.
 PLACE = re.compile(r"(?<![>.])\b(?:at|frame|batch|header|answer) \+ \d+\b|\b(?:frame|batch|header|answer)\[\d+\]")
 
