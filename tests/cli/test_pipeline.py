@@ -15,7 +15,7 @@ import pytest
 
 from ottla.cli import faults
 from ottla.cli.main import main
-from ottla.cli.pipeline import run
+from ottla.cli.pipeline import stopped_by_signals
 from ottla.cli.pipeline.run import Progress, _range, _said
 from ottla.pipeline.example import TEXT
 from ottla.pipeline.flows import lag_sum
@@ -170,7 +170,7 @@ def test_a_signal_ends_a_run_so_that_spark_is_stopped(number: signal.Signals, co
     before = signal.getsignal(number)
 
     def runs() -> None:
-        with run._stopped_by_signals():
+        with stopped_by_signals():
             os.kill(os.getpid(), number)
 
     with pytest.raises(faults.StopSignal) as stopped:
@@ -181,7 +181,7 @@ def test_a_signal_ends_a_run_so_that_spark_is_stopped(number: signal.Signals, co
 def test_a_run_that_outlives_its_terminal_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
     try:
-        with run._stopped_by_signals():
+        with stopped_by_signals():
             os.kill(os.getpid(), signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)

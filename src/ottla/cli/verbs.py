@@ -48,6 +48,7 @@ VERBS = (
     ("perf produce", "perf.produce", "measure how fast records are taken"),
     ("perf consume", "perf.consume", "measure how fast records are read"),
     ("pipeline init", "pipeline.init", "write an example of a pipeline"),
+    ("pipeline prepare", "pipeline.prepare", "have Spark start faster from now on"),
     ("pipeline run", "pipeline.run", "keep the tables of a pipeline up to date"),
     ("pipeline status", "pipeline.status", "show what the flows of a pipeline have done"),
     ("pipeline replay", "pipeline.replay", "send dead letters again"),

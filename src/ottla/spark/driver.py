@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ottla.spark.class_archive import archive_options
 from ottla.spark.datasource import OttlaDataSource
 from ottla.spark.java import java_home
 from ottla.spark.workers import worker_python
@@ -45,8 +46,12 @@ def session(
     given = {name: _text(value) for name, value in (config or {}).items()}
     if master is not None:
         given["spark.master"] = master
-    if SparkContext._active_spark_context is None:  # noqa: SLF001 - PySpark has no other way to ask
+    # PySpark has no other way to ask whether there is one, and whether its Java runs.
+    starts = SparkContext._gateway is None and not _is_submitted()  # noqa: SLF001
+    if SparkContext._active_spark_context is None:  # noqa: SLF001
         given = {**_defaults(given), "spark.app.name": app_name, **given}
+    if starts:
+        given |= archive_options(os.environ, given)
     builder = SparkSession.builder
     for name, value in given.items():
         builder = builder.config(name, value)
@@ -58,7 +63,7 @@ def session(
 def _defaults(given: Mapping[str, str]) -> dict[str, str]:
     """What is set for a driver that starts now, in this process's environment too."""
     chosen = given.get("spark.master", "local[*]")
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started Java, and has said which master
+    submitted = _is_submitted()
     is_local = chosen.startswith("local") and not submitted
     python = worker_python(os.environ) if is_local else sys.executable
     os.environ.setdefault("PYSPARK_PYTHON", python)
@@ -73,6 +78,11 @@ def _defaults(given: Mapping[str, str]) -> dict[str, str]:
     # The web pages ask this and no property.
     os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     return {**_CONFIG, **_LOCAL_CONFIG, "spark.master": chosen}
+
+
+def _is_submitted() -> bool:
+    """spark-submit has started Java, and has said which master."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _text(value: str | int | bool) -> str:

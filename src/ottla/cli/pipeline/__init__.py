@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.cli.faults import FAILED, NOT_FOUND, USAGE, CommandFault
+from ottla.cli.faults import FAILED, NOT_FOUND, USAGE, CommandFault, StopSignal
 
 if TYPE_CHECKING:
     from ottla.pipeline.loading import PipelineFile
@@ -66,3 +67,21 @@ def explained() -> Iterator[None]:
 def kafka_options(settings: dict[str, Any]) -> dict[str, str]:
     """The client's settings as options of Spark's."""
     return {f"kafka.{name}": str(value) for name, value in settings.items() if name != "client.id"}
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP (a terminal that is closed) end what runs here as Ctrl-C does: with Spark stopped."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # as `nohup` sets it
+            signal.signal(number, _stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop(number: int, _: object) -> None:
+    raise StopSignal(number)

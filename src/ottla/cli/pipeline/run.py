@@ -15,7 +15,6 @@ ottla pipeline run orders.py --mode backfill --from 2026-11-01T00:00Z --to 2026-
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.cli import metrics_page
 from ottla.cli import options as shared
-from ottla.cli.faults import OK, StopSignal, UsageFault
-from ottla.cli.pipeline import explained, file_and_folder, kafka_options, loaded, places_of
+from ottla.cli.faults import OK, UsageFault
+from ottla.cli.pipeline import explained, file_and_folder, kafka_options, loaded, places_of, stopped_by_signals
 
 if TYPE_CHECKING:
     from ottla.pipeline.backfill import Range
@@ -80,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         work = PipelineRun(spark, file, places_of(options), kafka, shown)
         works.append(work)
         try:
-            with _stopped_by_signals():
+            with stopped_by_signals():
                 if span is not None:
                     backfill(work, span, _say)
                 elif options.mode == "catch-up":
@@ -168,24 +167,6 @@ def _session(name: str, master: str | None, config: dict[str, str]) -> tuple[Any
     if is_ours:
         spark.sparkContext.setLogLevel("ERROR")
     return spark, is_ours
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP (a terminal that is closed) end what runs here as Ctrl-C does: with Spark stopped."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:  # as `nohup` sets it
-            signal.signal(number, _stop)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _stop(number: int, _: object) -> None:
-    raise StopSignal(number)
 
 
 def _range(options: argparse.Namespace) -> Range | None:
