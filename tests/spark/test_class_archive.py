@@ -17,8 +17,9 @@ import pyspark
 import pytest
 
 from ottla.records.checksum import crc32c
-from ottla.spark import class_archive, driver
-from ottla.spark.class_archive import JAVA_OPTIONS, SWITCH, Archive, ArchiveFault, archive_for, archive_options, make
+from ottla.spark import class_archive_making, driver
+from ottla.spark.class_archive import JAVA_OPTIONS, SWITCH, archive_for, archive_options
+from ottla.spark.class_archive_making import Archive, ArchiveFault, make
 
 #: Stands for the Java of a session: writes what it is told to, and obeys as the test says.
 JAVA = """#!/bin/sh
@@ -85,7 +86,7 @@ class StandIn:
 @pytest.fixture(autouse=True)
 def kept_context(monkeypatch: pytest.MonkeyPatch) -> None:
     """`make` has PySpark forget its Java, which may be that of other tests."""
-    monkeypatch.setattr(class_archive, "_forget", lambda gateway: gateway.shutdown())
+    monkeypatch.setattr(class_archive_making, "_forget", lambda gateway: gateway.shutdown())
 
 
 Make = Callable[..., Archive]

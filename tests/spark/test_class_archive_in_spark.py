@@ -14,7 +14,7 @@ import pytest
 from tests.spark.conftest import needs_java
 from tools.java import QUICK_FLAGS
 
-from ottla.spark.class_archive import SWITCH, _checksum, _name, archive_folder, archive_for
+from ottla.spark.class_archive import SWITCH, archive_folder, archive_for, checksum, name_of_archive
 
 pytestmark = [needs_java, pytest.mark.xdist_group("spark"), pytest.mark.timeout(1200)]
 
@@ -89,7 +89,7 @@ def foreign_archive(environment: dict[str, str]) -> Path:
     flags = ["-Xshare:dump", f"-XX:SharedClassListFile={classes}", f"-XX:SharedArchiveFile={draft}"]
     subprocess.run([*command, *flags], capture_output=True, check=True)
     draft.chmod(0o600)
-    return draft.rename(folder / f"{_name(environment)}-{_checksum(str(draft))}.jsa")
+    return draft.rename(folder / f"{name_of_archive(environment)}-{checksum(str(draft))}.jsa")
 
 
 def test_one_of_other_jars_is_left_in_silence(environment: dict[str, str]) -> None:

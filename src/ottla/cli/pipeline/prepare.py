@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     needs_spark()
     from ottla.cli.output import show
     from ottla.spark import JavaMissing
-    from ottla.spark.class_archive import ArchiveFault, make
+    from ottla.spark.class_archive_making import ArchiveFault, make
 
     if _runs_already():
         raise CommandFault("Java runs already in this process: run the command in a process of its own")
