@@ -4,6 +4,8 @@ from glob import glob
 
 from setuptools import Extension, setup
 
+NAMES = ("avro", "batches", "columns", "dumped", "fetch_lane", "followed", "indexed", "json", "keys", "lane", "records")
+
 setup(
     ext_modules=[
         Extension(
@@ -14,7 +16,7 @@ setup(
             depends=sorted(glob("src/ottla/native/*.h")),
             optional=True,
         )
-        for name in ("batches", "columns", "dumped", "fetch_lane", "followed", "indexed", "keys", "lane", "records")
+        for name in NAMES
     ],
     # One build serves Python 3.11 and all that follow.
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

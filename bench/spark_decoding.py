@@ -19,7 +19,7 @@ from bench.arrow import fill
 from bench.results import Figures, Measure, Results
 from bench.scenario import Context
 from bench.servers import Running
-from bench.spark_setup import PARTITIONS, cpu_seconds, jars_for, measure_topic, rate, times
+from bench.spark_setup import PARTITIONS, cpu_seconds, jars_for, measure_topics, rate, times
 from bench.wire import create_topic
 
 #: As `bench.arrow.values` makes records.
@@ -63,7 +63,7 @@ class SparkDecoding:
         def take(running: Running) -> Figures:
             return self._take(spark, running.port, bool(jars))
 
-        measure_topic(context, results, spark, self.name, filled, take)
+        measure_topics(context, results, spark, [self.name], filled, take)
         return results
 
     def _take(self, spark: Any, port: int, connector: bool) -> Figures:

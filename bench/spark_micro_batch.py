@@ -31,7 +31,7 @@ from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
 from bench.servers import Running
 from bench.spark_reading import constant_batches
-from bench.spark_setup import MASTER, PARTITIONS, measure_topic, settings
+from bench.spark_setup import MASTER, PARTITIONS, measure_topics, settings
 from bench.wire import create_topic, delete_topic
 from ottla.arrow.schema import DEFAULT_COLUMNS
 from ottla.pipeline.flows import SLOW_START, STARTS_MAX
@@ -134,7 +134,7 @@ class SparkMicroBatch:
                 figures[f"{sink} more"] = figures[f"ottla {sink}"] - figures[f"constant {sink}"]
             return figures
 
-        measure_topic(context, results, spark, READ, filled, take)
+        measure_topics(context, results, spark, [READ], filled, take)
         return results
 
     def _started(self, context: Context, spark: Any, running: Running, way: str) -> float:

@@ -27,7 +27,7 @@ from bench.arrow import fill, values
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
 from bench.servers import Running
-from bench.spark_setup import MASTER, PARTITIONS, cpu_seconds, jars_for, measure_topic, rate, settings, times
+from bench.spark_setup import MASTER, PARTITIONS, cpu_seconds, jars_for, measure_topics, rate, settings, times
 from bench.wire import create_topic
 from ottla.arrow.schema import DEFAULT_COLUMNS, schema_of
 from ottla.spark.source.columns import spark_schema
@@ -135,7 +135,7 @@ class SparkReading:
         def take(running: Running) -> Figures:
             return self._take(spark, running.port, bool(jars))
 
-        measure_topic(context, results, spark, self.name, filled, take)
+        measure_topics(context, results, spark, [self.name], filled, take)
         return results
 
     def _check_files(self, port: int) -> None:

@@ -1,5 +1,5 @@
 """What the rows of Spark share: where it runs, its settings, the JVM connector's jars, and what its processes use;
-and how a topic is measured."""
+and how topics are measured."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ def cpu_seconds(spark: Any) -> float:
     return total
 
 
-def measure_topic(
+def measure_topics(
     context: Context,
     results: Results,
     spark: Any,
-    topic: str,
+    topics: Sequence[str],
     fill: Callable[[Running], None],
     take: Callable[[Running], Figures],
 ) -> None:
-    """In each round, of each kind of broker, by a session that ends then. A topic is made and filled once."""
+    """In each round, of each kind of broker, by a session that ends then. They are made and filled once."""
     filled: set[str] = set()
 
     def taken(kind: str) -> Figures:
@@ -86,4 +86,5 @@ def measure_topic(
     finally:
         spark.stop()
         for kind in filled:
-            delete_topic(context.shared(kind).port, topic)
+            for topic in topics:
+                delete_topic(context.shared(kind).port, topic)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -19,9 +20,21 @@ from ottla.formats.ddl import parsed_ddl
 from ottla.formats.errors import BadRecord, BadSpec, BadValue
 from ottla.formats.interface import RECORD_BYTES_MAX
 from ottla.formats.json import JsonDecoder
+from ottla.native import compiled_json
 
 SIMPLE = """id BIGINT, name STRING, amount DOUBLE, ok BOOLEAN, items ARRAY<STRUCT<sku: STRING, n: INT>>,
     _corrupt_record STRING"""
+
+
+@pytest.fixture(scope="module", params=["compiled", "in Python"], autouse=True)
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("OTTLA_PURE", raising=False)
+        if request.param == "in Python":
+            patch.setenv("OTTLA_PURE", "1")
+        elif compiled_json() is None:
+            pytest.skip("nothing is compiled: it takes a C compiler and Python's headers at installation")
+        yield
 
 
 def made(ddl: str) -> JsonDecoder:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from enum import IntEnum
 from pathlib import Path
 
+import pytest
+
 import ottla.native
+from ottla.formats import json_programs
+from ottla.formats.avro import programs as avro_programs
 from ottla.handlers.fetch.memo import REMEMBERED_BYTES_MAX
 from ottla.handlers.produce.lanes import LANE_FRAME_BYTES_MAX
 from ottla.protocol import fields
@@ -20,7 +25,7 @@ from ottla.storage.dump.rising_order import OUT_OF_LINE_MAX
 NATIVE = Path(ottla.native.__file__).parent
 SOURCES = sorted(NATIVE.glob("*.c"))
 #: Numbers that stand in a header, and so in no other file.
-SHARED = ("batch_fields.h", "frames.h", "sending.h", "varints.h")
+SHARED = ("batch_fields.h", "columns_of_rows.h", "frames.h", "sending.h", "varints.h")
 #: Such a place or size, as a number of its own.
 PLACE = re.compile(r"(?<![>.])\b(?:at|frame|batch|header|answer) \+ \d+\b|\b(?:frame|batch|header|answer)\[\d+\]")
 
@@ -102,6 +107,14 @@ def test_numbers_of_what_is_dumped() -> None:
     assert number(defined("dumped.c")["OUT_OF_LINE_MAX"]) == OUT_OF_LINE_MAX
     (names,) = re.findall(r"codec_names\[CODEC_MAX \+ 1\] = \{([^}]*)\}", source("dumped.c"))
     assert [name.strip().strip('"') for name in names.split(",")] == [NAMES[codec] for codec in sorted(NAMES)]
+
+
+@pytest.mark.parametrize(("name", "kinds"), [("avro.c", avro_programs.Kind), ("json.c", json_programs.Kind)])
+def test_kinds_of_nodes(name: str, kinds: type[IntEnum]) -> None:
+    (text,) = re.findall(r"enum Kind \{(.*?)\};", source(name), re.DOTALL)
+    names = [one.split()[0] for one in re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).split(",")]
+    assert names == [*kinds.__members__, "KINDS"]
+    assert [*kinds] == [*range(len(kinds))]
 
 
 def test_what_a_header_defines_is_defined_nowhere_else() -> None:

@@ -4,9 +4,10 @@ What becomes of a record is what Spark's `from_json` makes of it (PERMISSIVE): a
 is a null; of a record that is no JSON object all are; a column `_corrupt_record STRING` in the schema gets the text of
 both. What is not in the schema is passed over.
 
-pyarrow's reader takes whole columns, ten times as fast as Python's, where it gives exactly the same: for types whose
-values are the same in both, and for rows in which it finds nothing to object to. It reads lines, so rows that could
-run into each other are kept from it. Where it objects, halves are tried, and what is small is read by Python.
+Columns are read by compiled code (`json_programs.py`), which leaves to Python each row in which anything is wrong or
+doubtful. Where there is no compiled code, pyarrow's reader takes whole columns, where it gives exactly the same: for
+types whose values are the same in both, and for rows in which it finds nothing to object to. It reads lines, so rows
+that could run into each other are kept from it. Where it objects, halves are tried, and Python reads what is small.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ from array import array
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.formats.ddl import ArrayOf, DdlType, Simple, StructOf, arrow_type_of, parsed_ddl
 from ottla.formats.errors import BadRecord, BadSpec, BadValue
 from ottla.formats.interface import RECORD_BYTES_MAX, Decoder, Encoder
 from ottla.formats.json_values import PARSER, SPACE, TextWanted, behind_space, converter, with_texts
 from ottla.formats.settings import FormatSettings
+from ottla.native import compiled_json
+
+if TYPE_CHECKING:
+    from ottla.formats.column_reading import ColumnReading
 
 CORRUPT: Final = "_corrupt_record"
 #: Types of which pyarrow's reader takes just what Python's reader here takes, and makes the same of it.
@@ -52,6 +57,7 @@ class JsonDecoder(Decoder):
             tuple((name, Simple("string") if name in self._times else kind) for name, kind in self._parsed.fields)
         )
         self._is_simple = bool(self._parsed.fields) and _reads_at_once(self._lines)
+        self._columns: ColumnReading | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return JsonDecoder, (self._schema,)
@@ -77,6 +83,20 @@ class JsonDecoder(Decoder):
 
         if not len(values):
             return pa.nulls(0, self.arrow_type), pa.nulls(0, pa.string())
+        compiled = compiled_json()
+        if compiled is None:
+            return self._in_python(values)
+        if self._columns is None:
+            from ottla.formats.column_reading import ColumnReading
+            from ottla.formats.json_programs import JsonPrograms
+
+            programs = JsonPrograms(self._schema, CORRUPT if self._keeps_corrupt else None)
+            self._columns = ColumnReading(compiled.read, programs, self._in_python)
+        return self._columns.decode(values)
+
+    def _in_python(self, values: Any) -> tuple[Any, Any]:
+        from ottla.arrow.library import pa
+
         parts = list(self._parts(values)) if self._is_simple else [self._one_by_one(values)]
         if len(parts) == 1:
             return parts[0]

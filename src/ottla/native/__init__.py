@@ -64,6 +64,16 @@ def compiled_columns() -> ModuleType | None:
     return _compiled("columns")
 
 
+def compiled_avro() -> ModuleType | None:
+    """The module that makes columns of Avro records, or None where nothing is compiled."""
+    return _compiled("avro")
+
+
+def compiled_json() -> ModuleType | None:
+    """The module that makes columns of JSON records, or None where nothing is compiled."""
+    return _compiled("json")
+
+
 def compiled_dumped() -> ModuleType | None:
     """The module that checks batches for a dump, and writes their lines, or None where nothing is compiled."""
     return _compiled("dumped")

@@ -159,3 +159,24 @@ async def test_a_name_that_was_assigned_by_mistake_is_not_asked_for_any_more() -
         consumer.assign([("odrers", 0)])
         consumer.assign([("orders", 0)])
         assert consumer.cluster.wanted == ["orders"]
+
+
+def test_an_end_waits_for_commits_within_one_time() -> None:
+    """Those that nobody waited for, and behind them how far it has come: nothing is heard of the broker any more."""
+
+    async def run(here: ClientPorts) -> None:
+        await write(here)
+        settings = {"group_id": "g", "auto_offset_reset": "earliest"}
+        consumer = Consumer(settings, bootstrap_servers=BOOTSTRAP, world=here)
+        consumer.subscribe(["t"])
+        while not await consumer.poll():
+            pass
+        here.network.fabric.cut("client", "server")
+        consumer.commit_async()
+        before = here.clock.monotonic_ms()
+        await consumer.close()
+        here.network.fabric.heal()
+        leaving_ms = 5_000
+        assert here.clock.monotonic_ms() - before <= 30_000 + leaving_ms
+
+    simulate(run)

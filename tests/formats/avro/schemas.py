@@ -136,11 +136,15 @@ def pairs(draw: st.DrawFn, depth: int = 3) -> Pair:
 @st.composite
 def values_of_schemas(draw: st.DrawFn) -> tuple[str, Any]:
     schema, values = draw(pairs())
-    return json.dumps(_renamed(schema, count())), draw(values)
+    return json.dumps(renamed(schema)), draw(values)
+
+
+def renamed(schema: Any) -> Any:
+    """With a name of its own for each named type."""
+    return _renamed(schema, count())
 
 
 def _renamed(schema: Any, numbers: Iterator[int]) -> Any:
-    """With a name of its own for each named type."""
     if isinstance(schema, list):
         return [_renamed(one, numbers) for one in schema]
     if not isinstance(schema, dict):

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite, isnan
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.formats.avro.resolution import Form, fields_taken, reader_of
 from ottla.formats.avro.schema import AvroSchema
@@ -23,8 +23,12 @@ from ottla.formats.framing import HEADER_BYTES, schema_id_of
 from ottla.formats.interface import RECORD_BYTES_MAX, Load
 from ottla.formats.schema_decoder import SchemaDecoder
 from ottla.formats.source import SchemaSource
+from ottla.native import compiled_avro
 from ottla.records.errors import RecordError
 from ottla.records.varint import read_varlong
+
+if TYPE_CHECKING:
+    from ottla.formats.column_reading import ColumnReading
 
 #: Plans that are kept; a topic whose records come from more schemas has them made again.
 PLANS_MAX: Final = 256
@@ -42,8 +46,20 @@ class AvroDecoder(SchemaDecoder[AvroSchema]):
     def __init__(self, source: SchemaSource[AvroSchema], *, rescue_column: str | None = None) -> None:
         super().__init__(source, rescue_column=rescue_column)
         self._plans: dict[tuple[int, Form], Plan] = {}
+        self._columns: ColumnReading | None = None
 
     # Columns
+
+    def decode(self, values: Any) -> tuple[Any, Any]:
+        compiled = compiled_avro()
+        if compiled is None or self._rescue_column is not None:
+            return super().decode(values)
+        if self._columns is None:
+            from ottla.formats.avro.programs import AvroPrograms
+            from ottla.formats.column_reading import ColumnReading
+
+            self._columns = ColumnReading(compiled.read, AvroPrograms(self._source), super().decode)
+        return self._columns.decode(values)
 
     def _type_of_column(self) -> Any:
         from ottla.formats.avro.columns import arrow_type_of

@@ -67,6 +67,11 @@ def fields_taken(writer: AvroSchema, reader: AvroSchema) -> dict[str, AvroField]
     return taken
 
 
+def default_of(missing: AvroField, reader: AvroSchema, form: Form) -> Any:
+    """The value of a reader's field that is not written; raises Unreadable where it has none."""
+    return _Resolver(form).default(missing, reader)
+
+
 class _Resolver:
     def __init__(self, form: Form) -> None:
         self._form = form
@@ -109,7 +114,7 @@ class _Resolver:
             return _array_reader(self.read(writer.inner, reader.inner), writer.inner.takes_bytes)
         if kind == "map":
             return _map_reader(self.read(writer.inner, reader.inner), as_pairs=self._form is Form.ARROW)
-        if kind in {"enum", "fixed"} and not _same_name(writer, reader):
+        if kind in {"enum", "fixed"} and not same_name(writer, reader):
             raise Unreadable(f"{writer} cannot be read as {reader}: the names differ, and there is no alias")
         if kind == "enum":
             known = set(reader.symbols)
@@ -137,7 +142,7 @@ class _Resolver:
         alike = [one for one in reader.branches if one.kind == writer.kind]
         alike.sort(key=lambda one: one.name != writer.name)
         for branch in alike:
-            if branch.logical == writer.logical and (branch.name is None or _same_name(writer, branch)):
+            if branch.logical == writer.logical and (branch.name is None or same_name(writer, branch)):
                 return branch
         for branch in (*alike, *reader.branches):
             try:
@@ -193,10 +198,10 @@ class _Resolver:
                 raise Unreadable(f"field {target.name} of {reader.name}: {error}") from None
         blank = dict.fromkeys(wanted)
         for missing in unread.values():
-            blank[missing.name] = self._default(missing, reader)
+            blank[missing.name] = self.default(missing, reader)
         return _record_reader(blank, steps, fresh=self._form is Form.OBJECTS)
 
-    def _default(self, missing: AvroField, reader: AvroSchema) -> Any:
+    def default(self, missing: AvroField, reader: AvroSchema) -> Any:
         if missing.default is NO_DEFAULT:
             raise Unreadable(f"field {missing.name} of {reader.name} is not written, and has no default")
         return self.read(missing.schema, missing.schema)(default_bytes(missing.schema, missing.default), 0)[0]
@@ -304,7 +309,7 @@ def _widened(writer: str, reader: str) -> Read:
     return read if reader == "long" else _shaped(read, float)
 
 
-def _same_name(writer: AvroSchema, reader: AvroSchema) -> bool:
+def same_name(writer: AvroSchema, reader: AvroSchema) -> bool:
     """By the last part of the name, as the specification has it, or by an alias of the reader's."""
     if writer.bare_name == reader.bare_name:
         return True

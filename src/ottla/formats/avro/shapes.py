@@ -46,13 +46,17 @@ def shape_of(schema: AvroSchema, *, arrow: bool) -> Shape | None:
     return _ARROW_TIMES.get(logical) if arrow else _OBJECT_TIMES.get(logical)
 
 
+def decimal_bytes_max(schema: AvroSchema) -> int:
+    """A sound one is never longer: the digits' bits, a sign, and as many again for writers that pad."""
+    limit: int = 10**schema.precision
+    return max(2 * (limit.bit_length() // 8 + 1), schema.size)
+
+
 def _decimal(schema: AvroSchema) -> Shape:
-    limit, scale = 10**schema.precision, -schema.scale
-    #: A sound one is never longer: the digits' bits, a sign, and as many again for writers that pad.
-    bytes_max = 2 * (limit.bit_length() // 8 + 1)
+    limit, scale, bytes_max = 10**schema.precision, -schema.scale, decimal_bytes_max(schema)
 
     def decimal(raw: bytes) -> Decimal:
-        if len(raw) > max(bytes_max, schema.size):
+        if len(raw) > bytes_max:
             raise BadRecord(f"a decimal of {len(raw)} bytes")
         unscaled = number_of(raw)
         if not -limit < unscaled < limit:

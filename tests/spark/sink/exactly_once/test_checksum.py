@@ -78,5 +78,18 @@ def test_what_stands_in_which_column_counts_in_each_row() -> None:
     assert of(one) != of(other)
 
 
+def test_whose_headers_they_are_counts() -> None:
+    """In all rows together there are the same ones."""
+    one, two = [{"key": "h", "value": b"1"}], [{"key": "h", "value": b"2"}]
+    several = [
+        [one, two, [*one, *two], []],
+        [two, one, [*one, *two], []],
+        [one, two, [*two, *one], []],
+        [one, two, one, two],
+        [one, two, [*one, *two], None],
+    ]
+    assert len({of(rows(headers=pa.array(headers, HEADERS_TYPE))) for headers in several}) == len(several)
+
+
 def test_rows_that_are_there_twice_count_twice() -> None:
     assert of(rows(), rows()) not in {of(rows()), 0}

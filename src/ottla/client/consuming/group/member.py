@@ -140,6 +140,10 @@ class GroupMember:
     def is_member(self) -> bool:
         return self._membership.is_member
 
+    @property
+    def _last_commit_ms_max(self) -> int:
+        return min(_LAST_COMMIT_MS_MAX, self._settings.default_api_timeout_ms)
+
     def stand_alone(self) -> None:
         self._membership.stand_alone()
 
@@ -222,11 +226,13 @@ class GroupMember:
         await self._steps.in_poll(lambda: self._let_go(partitions))
 
     async def _commit_last(self, partitions: Iterable[TopicPartition]) -> None:
-        """A commit that fails is a pity, not a reason to keep the partitions: some records are read twice."""
+        """A commit that fails is a pity, not a reason to keep the partitions: some records are read twice.
+
+        Those that nobody waits for are settled within its time.
+        """
         positions = self._reading.positions(partitions)
-        timeout_ms = min(_LAST_COMMIT_MS_MAX, self._settings.default_api_timeout_ms)
         try:
-            await self.commits.commit(positions, timeout_ms, pass_over_gone=True)
+            await self.commits.commit(positions, self._last_commit_ms_max, pass_over_gone=True)
         except KafkaError as error:
             _LOG.warning("offsets were not committed", group=self._settings.group_id, error=error)
 
@@ -366,11 +372,11 @@ class GroupMember:
         self.watch.stop()
         try:
             await self._steps.finish(within=True)
-            if commit:
-                await self._settle_commits()
             if commit and self.auto_commit.enabled and self._reading.assigned and self._may_commit_last():
                 self._reading.hold(self._reading.assigned)
                 await self._commit_last(self._reading.assigned)
+            elif commit:
+                await self._settle_commits()
             owned = list(self._reading.assigned)
             if self.subscribed and owned:
                 await self._steps.perform(lambda: self._let_go(owned))
@@ -401,9 +407,8 @@ class GroupMember:
 
     async def _settle_commits(self) -> None:
         """Those that nobody waits for: behind the end they would be refused, or given up."""
-        timeout_ms = min(_LAST_COMMIT_MS_MAX, self._settings.default_api_timeout_ms)
         with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with asyncio.timeout(self._last_commit_ms_max / 1000):
                 await self.commits.settle()
 
     def _may_commit_last(self) -> bool:

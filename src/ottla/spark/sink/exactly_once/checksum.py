@@ -7,6 +7,7 @@ how they are cut into Arrow batches. That a shuffle hands a task its rows in ano
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice, repeat
 from operator import xor
 from typing import Any, Final, Protocol
 from zlib import crc32
@@ -41,26 +42,34 @@ class SummedColumns:
 
 def _sum(rows: Any) -> int:
     total = 0
-    crcs: Iterable[int] | None = None
+    crcs: Iterable[int] = repeat(0, rows.num_rows)
     for number, name in enumerate(sorted(rows.schema.names), start=1):
         column = rows.column(name)
+        total += number * _PER_NULL * column.null_count
         if name == HEADERS:
-            total += number * _headers_sum(column)
+            crcs = _over_headers(crcs, column)
             continue
         values = _bytes(column)
         lengths = list(map(len, values))
-        # With its length before each value: what stands at the end of one column is not at the begin of the next.
-        crcs = map(crc32, values, lengths if crcs is None else map(xor, crcs, lengths))
-        total += number * (_PER_BYTE * sum(lengths) + _PER_NULL * column.null_count)
-    return total + (0 if crcs is None else sum(crcs))
+        crcs = _over(crcs, values, lengths)
+        total += number * _PER_BYTE * sum(lengths)
+    return total + sum(crcs)
 
 
-def _headers_sum(column: Any) -> int:
-    """Of the headers of all rows, without regard to whose they are: rows of the same headers are rare."""
-    nulls: int = column.null_count
-    entries = column.flatten()
-    keys, values = (_bytes(part) for part in entries.flatten())
-    return _PER_NULL * nulls + _PER_BYTE * len(keys) + sum(map(crc32, values, map(crc32, keys)))
+def _over(crcs: Iterable[int], values: list[bytes], lengths: list[int]) -> Iterator[int]:
+    """With its length before each value: what stands at the end of one column is not at the begin of the next."""
+    return map(crc32, values, map(xor, crcs, lengths))
+
+
+def _over_headers(crcs: Iterable[int], column: Any) -> Iterator[int]:
+    keys, values = map(_bytes, column.flatten().flatten())
+    headers = zip(keys, values, strict=True)
+    counts = column.value_lengths().fill_null(0).to_pylist()
+    for before, count in zip(crcs, counts, strict=True):
+        crc = before ^ count
+        for key, value in islice(headers, count):
+            crc = crc32(value, crc32(key, crc ^ len(key)) ^ len(value))
+        yield crc
 
 
 def _bytes(column: Any) -> list[bytes]:
