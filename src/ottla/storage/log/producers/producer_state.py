@@ -31,6 +31,8 @@ BATCHES_KEPT: Final = 5
 NO_TRANSACTION: Final = -1
 #: Of a producer of which no marker has come.
 NO_COORDINATOR: Final = -1
+#: Of a producer that has written nothing here.
+NO_EPOCH: Final = -1
 #: Epochs are 16-bit numbers.
 EPOCH_MAX: Final = 2**15 - 1
 #: Producers whose last batch is looked up in one piece, which takes about a millisecond.
@@ -266,18 +268,17 @@ class ProducerStates:
     ) -> None:
         """Raises AppendRefused. `is_bumped`: the marker has a later epoch than its transaction, as of version 2."""
         known = self._known.get(producer_id)
-        if known is None:
-            self._check_coordinator(producer_id, NO_COORDINATOR, coordinator_epoch, offset)
-            return
+        seen = NO_EPOCH if known is None else known.epoch
         # One that has come already may come again; and behind the last epoch there is none.
-        is_early = is_bumped and epoch == known.epoch and known.first_offset_open >= 0 and epoch != EPOCH_MAX
-        if epoch < known.epoch or is_early:
+        is_early = is_bumped and epoch == seen != EPOCH_MAX and known is not None and known.first_offset_open >= 0
+        if epoch < seen or is_early:
             raise AppendRefused(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"Epoch of producer {producer_id} at offset {offset} in {self._tp} is {epoch}, which is "
-                f"{'<=' if is_bumped else '<'} the last seen epoch {known.epoch}",
+                f"{'<=' if is_bumped else '<'} the last seen epoch {seen}",
             )
-        self._check_coordinator(producer_id, known.coordinator_epoch, coordinator_epoch, offset)
+        coordinator = NO_COORDINATOR if known is None else known.coordinator_epoch
+        self._check_coordinator(producer_id, coordinator, coordinator_epoch, offset)
 
     def _check_coordinator(self, producer_id: int, known_epoch: int, epoch: int, offset: int) -> None:
         if epoch < known_epoch:
