@@ -125,7 +125,7 @@ class ProducerStates:
         # On the hot path a named tuple's own constructor costs three times this.
         batch: WrittenBatch = tuple.__new__(WrittenBatch, (last_sequence, first_offset + delta, delta, timestamp))
         if known is None:
-            if self._unwritten and origin is Origin.CLIENT:
+            if origin is Origin.CLIENT and (self._unwritten or epoch < NO_EPOCH):
                 self._check_beginning(producer_id, epoch, base_sequence, first_offset)
             begun = first_offset if transactional else NO_TRANSACTION
             new = KnownProducer(epoch, -1, timestamp, begun, (batch,), now_ms)
@@ -198,6 +198,12 @@ class ProducerStates:
             )
 
     def _check_beginning(self, producer_id: int, epoch: int, base_sequence: int, offset: int) -> None:
+        if epoch < NO_EPOCH:
+            raise AppendRefused(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {producer_id} at offset {offset} in {self._tp} is {epoch}, which is smaller than "
+                f"the last seen epoch {NO_EPOCH}",
+            )
         unwritten = self._unwritten.get(producer_id)
         if unwritten is not None and unwritten[0] == epoch and base_sequence > unwritten[1]:
             raise AppendRefused(
