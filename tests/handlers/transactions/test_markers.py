@@ -162,6 +162,9 @@ def test_a_marker_of_no_producer_is_written_nowhere(peer: Peer, topic: str, begu
         assert answer == [ErrorCode.UNKNOWN_SERVER_ERROR]
     if version == 2:
         assert mark(peer, client, (topic, 0), version=2, transaction_version=-1) == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert mark(peer, client, (topic, 0), version=version, producer_id=77_000, producer_epoch=-2) == [
+        ErrorCode.INVALID_PRODUCER_EPOCH
+    ]
     assert mark(peer, client, (topic, 0), version=version, producer_id=77_000, coordinator_epoch=-100) == [
         ErrorCode.TRANSACTION_COORDINATOR_FENCED
     ]

@@ -38,6 +38,14 @@ def test_basic_id_mapping() -> None:
     assert refusal(log, 5, epoch=1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
+@pytest.mark.parametrize("epoch", [-2, -(2**15)])
+def test_who_is_unknown_counts_as_one_of_epoch_minus_one(epoch: int) -> None:
+    log = World().open()
+    for sequence in (0, 5):
+        assert refusal(log, sequence, epoch=epoch) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert send(log, 5, epoch=-1).first_offset == 0
+
+
 def test_duplicates_are_answered_with_the_first_offsets() -> None:
     log = World().open()
     sent = [send(log, number * 2, 2) for number in range(7)]

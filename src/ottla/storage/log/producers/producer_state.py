@@ -31,6 +31,8 @@ BATCHES_KEPT: Final = 5
 NO_TRANSACTION: Final = -1
 #: Of a producer of which no marker has come.
 NO_COORDINATOR: Final = -1
+#: Of a producer that has written nothing here.
+NO_EPOCH: Final = -1
 #: Epochs are 16-bit numbers.
 EPOCH_MAX: Final = 2**15 - 1
 #: Producers whose last batch is looked up in one piece, which takes about a millisecond.
@@ -123,7 +125,7 @@ class ProducerStates:
         # On the hot path a named tuple's own constructor costs three times this.
         batch: WrittenBatch = tuple.__new__(WrittenBatch, (last_sequence, first_offset + delta, delta, timestamp))
         if known is None:
-            if self._unwritten and origin is Origin.CLIENT:
+            if origin is Origin.CLIENT and (self._unwritten or epoch < NO_EPOCH):
                 self._check_beginning(producer_id, epoch, base_sequence, first_offset)
             begun = first_offset if transactional else NO_TRANSACTION
             new = KnownProducer(epoch, -1, timestamp, begun, (batch,), now_ms)
@@ -196,6 +198,12 @@ class ProducerStates:
             )
 
     def _check_beginning(self, producer_id: int, epoch: int, base_sequence: int, offset: int) -> None:
+        if epoch < NO_EPOCH:
+            raise AppendRefused(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {producer_id} at offset {offset} in {self._tp} is {epoch}, which is smaller than "
+                f"the last seen epoch {NO_EPOCH}",
+            )
         unwritten = self._unwritten.get(producer_id)
         if unwritten is not None and unwritten[0] == epoch and base_sequence > unwritten[1]:
             raise AppendRefused(
@@ -266,18 +274,17 @@ class ProducerStates:
     ) -> None:
         """Raises AppendRefused. `is_bumped`: the marker has a later epoch than its transaction, as of version 2."""
         known = self._known.get(producer_id)
-        if known is None:
-            self._check_coordinator(producer_id, NO_COORDINATOR, coordinator_epoch, offset)
-            return
+        seen = NO_EPOCH if known is None else known.epoch
         # One that has come already may come again; and behind the last epoch there is none.
-        is_early = is_bumped and epoch == known.epoch and known.first_offset_open >= 0 and epoch != EPOCH_MAX
-        if epoch < known.epoch or is_early:
+        is_early = is_bumped and epoch == seen != EPOCH_MAX and known is not None and known.first_offset_open >= 0
+        if epoch < seen or is_early:
             raise AppendRefused(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"Epoch of producer {producer_id} at offset {offset} in {self._tp} is {epoch}, which is "
-                f"{'<=' if is_bumped else '<'} the last seen epoch {known.epoch}",
+                f"{'<=' if is_bumped else '<'} the last seen epoch {seen}",
             )
-        self._check_coordinator(producer_id, known.coordinator_epoch, coordinator_epoch, offset)
+        coordinator = NO_COORDINATOR if known is None else known.coordinator_epoch
+        self._check_coordinator(producer_id, coordinator, coordinator_epoch, offset)
 
     def _check_coordinator(self, producer_id: int, known_epoch: int, epoch: int, offset: int) -> None:
         if epoch < known_epoch:
