@@ -4,7 +4,10 @@ from glob import glob
 
 from setuptools import Extension, setup
 
-NAMES = ("avro", "batches", "columns", "dumped", "fetch_lane", "followed", "indexed", "json", "keys", "lane", "records")
+NAMES = (
+    *("avro", "batches", "columns", "dumped", "fetch_lane", "followed", "indexed", "json", "keys", "lane"),
+    *("protobuf", "records"),
+)
 
 setup(
     ext_modules=[

@@ -11,6 +11,7 @@ import pytest
 import ottla.native
 from ottla.formats import json_programs
 from ottla.formats.avro import programs as avro_programs
+from ottla.formats.protobuf import programs as protobuf_programs
 from ottla.handlers.fetch.memo import REMEMBERED_BYTES_MAX
 from ottla.handlers.produce.lanes import LANE_FRAME_BYTES_MAX
 from ottla.protocol import fields
@@ -109,7 +110,10 @@ def test_numbers_of_what_is_dumped() -> None:
     assert [name.strip().strip('"') for name in names.split(",")] == [NAMES[codec] for codec in sorted(NAMES)]
 
 
-@pytest.mark.parametrize(("name", "kinds"), [("avro.c", avro_programs.Kind), ("json.c", json_programs.Kind)])
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [("avro.c", avro_programs.Kind), ("json.c", json_programs.Kind), ("protobuf.c", protobuf_programs.Kind)],
+)
 def test_kinds_of_nodes(name: str, kinds: type[IntEnum]) -> None:
     (text,) = re.findall(r"enum Kind \{(.*?)\};", source(name), re.DOTALL)
     names = [one.split()[0] for one in re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).split(",")]

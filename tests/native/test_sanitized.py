@@ -35,7 +35,10 @@ asked = [f"{tests}/test_{name}.py" for name in names]
 sys.exit(pytest.main([*asked, "-p", "no:cacheprovider", "-p", "no:xdist", *options]))
 """
 OF_SOCKETS = ("fetch_lane", "followed", "lane")
-NAMES = ("avro", "batches", "columns", "dumped", "fetch_lane", "followed", "indexed", "json", "keys", "lane", "records")
+NAMES = (
+    *("avro", "batches", "columns", "dumped", "fetch_lane", "followed", "indexed", "json", "keys", "lane"),
+    *("protobuf", "records"),
+)
 
 
 def libraries(compiler: str) -> list[str]:

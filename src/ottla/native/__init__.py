@@ -74,6 +74,11 @@ def compiled_json() -> ModuleType | None:
     return _compiled("json")
 
 
+def compiled_protobuf() -> ModuleType | None:
+    """The module that makes columns of Protobuf messages, or None where nothing is compiled."""
+    return _compiled("protobuf")
+
+
 def compiled_dumped() -> ModuleType | None:
     """The module that checks batches for a dump, and writes their lines, or None where nothing is compiled."""
     return _compiled("dumped")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
@@ -20,6 +20,10 @@ from ottla.formats.interface import RECORD_BYTES_MAX, Load
 from ottla.formats.protobuf.files import ProtobufSchema
 from ottla.formats.schema_decoder import SchemaDecoder
 from ottla.formats.source import SchemaSource
+from ottla.native import compiled_protobuf
+
+if TYPE_CHECKING:
+    from ottla.formats.column_reading import ColumnReading
 
 #: Schemas of records that are kept.
 SCHEMAS_MAX: Final = 256
@@ -34,8 +38,20 @@ class ProtobufDecoder(SchemaDecoder[ProtobufSchema]):
         self._given: Any = None
         self._row: Callable[[Any], Any] | None = None
         self._column_class: Any = None
+        self._columns: ColumnReading | None = None
 
     # Columns
+
+    def decode(self, values: Any) -> tuple[Any, Any]:
+        compiled = compiled_protobuf()
+        if compiled is None or self._rescue_column is not None:
+            return super().decode(values)
+        if self._columns is None:
+            from ottla.formats.column_reading import ColumnReading
+            from ottla.formats.protobuf.programs import ProtobufPrograms
+
+            self._columns = ColumnReading(compiled.read, ProtobufPrograms(self._source, self._schema), super().decode)
+        return self._columns.decode(values)
 
     def _type_of_column(self) -> Any:
         from ottla.formats.protobuf.columns import arrow_type_of, row_of
