@@ -64,6 +64,15 @@ def test_bad_records(tmp_path: Path) -> None:
         decoder(spec).decode_one(b"\xff")
 
 
+def test_a_maps_key_that_is_no_text_is_a_rows_own_error(tmp_path: Path) -> None:
+    """Of proto2 the library checks no texts."""
+    spec = written(tmp_path, 'syntax = "proto2"; message M { map<string, int32> m = 1; }')
+    key, other = b"\x0a\3\x0a\1\xff", b"\x0a\3\x0a\1a"
+    column, errors = decoder(spec).decode(pa.array([key, key + other, other]))
+    assert column.to_pylist() == [None, None, {"m": [("a", 0)]}]
+    assert [error and "is no UTF-8" in error for error in errors.to_pylist()] == [True, True, None]
+
+
 def test_times_beyond_64_bits_are_a_rows_own_error(tmp_path: Path) -> None:
     importing = 'syntax = "proto3"; import "google/protobuf/timestamp.proto";'
     spec = written(tmp_path, f"{importing} message M {{ google.protobuf.Timestamp at = 1; }}")

@@ -155,9 +155,13 @@ def _map_getter(field: Any) -> Shape:
     def pairs(found: Any) -> list[tuple[Any, Any]]:
         """In the order of their keys: the wire has none."""
         entries = get(found)
+        try:
+            keys = sorted(entries)
+        except TypeError:  # of proto2 the library has such a key as bytes
+            raise BadRecord("a map's key that is no UTF-8") from None
         return [
             (key if shape_key is None else shape_key(key), entries[key] if shape is None else shape(entries[key]))
-            for key in sorted(entries)
+            for key in keys
         ]
 
     return pairs
