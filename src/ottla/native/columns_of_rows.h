@@ -153,7 +153,7 @@ static inline int put_null(Columns *columns, Column *column)
 #define COMPARED_KEYS_MAX 64
 
 /* Whether the keys of the entries that have come last differ: of two that are the same Python takes the last one. */
-static int are_different(const Column *keys, size_t count)
+static inline int are_different(const Column *keys, size_t count)
 {
     int32_t ends[COMPARED_KEYS_MAX + 1];
     if (count > COMPARED_KEYS_MAX)
