@@ -1,7 +1,7 @@
 """Protobuf, by Google's library (`pip install 'ottla[protobuf]'`), which checks what it reads; no compiler is needed.
 
 Read in this order: `tokens`, `source_text` (.proto files), `files` (schemas), `columns` (Arrow types and rows),
-`decoding`, `filling` (values into messages), `encoding`.
+`programs` (columns by compiled code, where there is any), `decoding`, `filling` (values into messages), `encoding`.
 """
 
 from __future__ import annotations
