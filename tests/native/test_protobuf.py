@@ -253,6 +253,16 @@ def test_entries_of_maps_are_read_in_the_order_of_their_keys(kind: str, monkeypa
     assert {tuple(key for key, _ in row["m"]) for row in column.to_pylist() if row and row["m"]} == {tuple(keys)}
 
 
+def test_maps_of_several_messages_in_a_row_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = "map<int32, int32> m = 1; repeated Holder hs = 2; map<int32, Holder> by = 3;"
+    text = f'syntax = "proto3"; message M {{ {fields} message Holder {{ map<int32, int32> m = 1; }} }}'
+    pairs = [(number, -number) for number in range(-2, 3)]
+    holder = {"m": pairs}
+    value = {"m": pairs, "hs": [holder, holder], "by": [(-1, holder), (5, holder)]}
+    column = read_at_once(of_text(text), pa.array([raw_of(text, value)] * 3), monkeypatch)
+    assert column.to_pylist() == [value] * 3
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -101,7 +101,7 @@ static int put_nulls(Reading *reading, const Node *node)
 
 /* -- the wire */
 
-/* In the shortest form, which is the only one that writers have. */
+/* A tag or a size in its shortest form, which is what writers have. */
 static inline int read_small(Bytes *from, uint32_t *number)
 {
     uint64_t found;
