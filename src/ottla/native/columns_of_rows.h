@@ -377,4 +377,44 @@ static void close_columns(Columns *columns)
     free(columns->all);
 }
 
+/* -- what Python asks for */
+
+typedef struct {
+    Py_buffer nodes, tables; /* a program, as its format has it */
+    Rows rows;
+} Request;
+
+/* With columns that have no form yet; 0 with an exception. */
+static int open_request(Request *request, PyObject *args, Columns *columns)
+{
+    Py_ssize_t count;
+    Rows *rows = &request->rows;
+    if (!PyArg_ParseTuple(args, "y*y*ny*y*z*nny*:read", &request->nodes, &request->tables, &count, &rows->offsets,
+                          &rows->data, &rows->validity, &rows->first, &rows->count, &rows->header))
+        return 0;
+    if (open_columns(columns, count))
+        return 1;
+    PyBuffer_Release(&request->nodes);
+    PyBuffer_Release(&request->tables);
+    release_rows(rows);
+    return 0;
+}
+
+static void close_request(Request *request, Columns *columns)
+{
+    close_columns(columns);
+    PyBuffer_Release(&request->nodes);
+    PyBuffer_Release(&request->tables);
+    release_rows(&request->rows);
+}
+
+/* Whether both can be read; 0 with an exception. */
+static int check_request(int is_program, const Rows *rows)
+{
+    if (is_program && are_within(rows))
+        return 1;
+    PyErr_SetString(PyExc_ValueError, is_program ? "the rows are not within their buffers" : "that is no program");
+    return 0;
+}
+
 #endif

@@ -453,10 +453,8 @@ static PyObject *read_by_program(Reading *reading, const Rows *rows, Py_ssize_t 
 {
     int is_program = nodes >= 1 && (size_t)nodes == reading->columns.count && reading->nodes[0].kind == RECORD &&
                      check_node(reading, 0, (int32_t)nodes, names, 0) && reading->nodes[0].end == nodes;
-    if (!is_program || !are_within(rows)) {
-        PyErr_SetString(PyExc_ValueError, is_program ? "the rows are not within their buffers" : "that is no program");
+    if (!check_request(is_program, rows))
         return NULL;
-    }
     reading->met = calloc((size_t)nodes, sizeof(int64_t));
     reading->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     PyObject *result = NULL;
@@ -474,21 +472,15 @@ static PyObject *read_by_program(Reading *reading, const Rows *rows, Py_ssize_t 
 static PyObject *read_columns(PyObject *module, PyObject *args)
 {
     (void)module;
-    Py_buffer nodes, names;
-    Py_ssize_t columns;
-    Rows rows;
-    if (!PyArg_ParseTuple(args, "y*y*ny*y*z*nny*:read", &nodes, &names, &columns, &rows.offsets, &rows.data,
-                          &rows.validity, &rows.first, &rows.count, &rows.header))
+    Request request;
+    Reading reading = {0};
+    if (!open_request(&request, args, &reading.columns))
         return NULL;
-    Reading reading = {.nodes = nodes.buf, .names = names.buf};
-    PyObject *result = NULL;
-    if (open_columns(&reading.columns, columns)) {
-        result = read_by_program(&reading, &rows, nodes.len / (Py_ssize_t)sizeof(Node), names.len);
-        close_columns(&reading.columns);
-    }
-    PyBuffer_Release(&nodes);
-    PyBuffer_Release(&names);
-    release_rows(&rows);
+    reading.nodes = request.nodes.buf;
+    reading.names = request.tables.buf;
+    Py_ssize_t nodes = request.nodes.len / (Py_ssize_t)sizeof(Node);
+    PyObject *result = read_by_program(&reading, &request.rows, nodes, request.tables.len);
+    close_request(&request, &reading.columns);
     return result;
 }
 

@@ -624,11 +624,7 @@ static PyObject *read_by_program(Reading *reading, const Rows *rows, Bounds boun
     reading->oneofs = calloc((size_t)bounds.nodes + 1, sizeof(uint64_t));
     if (bounds.has_node == NULL || bounds.depths == NULL || reading->oneofs == NULL)
         PyErr_NoMemory();
-    else if (!check_program(reading, &bounds))
-        PyErr_SetString(PyExc_ValueError, "that is no program");
-    else if (!are_within(rows))
-        PyErr_SetString(PyExc_ValueError, "the rows are not within their buffers");
-    else
+    else if (check_request(check_program(reading, &bounds), rows))
         result = columns_of_rows(rows, &reading->columns, reading, read_row, put_null_row);
     free(bounds.has_node);
     free(bounds.depths);
@@ -640,22 +636,15 @@ static PyObject *read_by_program(Reading *reading, const Rows *rows, Bounds boun
 static PyObject *read_columns(PyObject *module, PyObject *args)
 {
     (void)module;
-    Py_buffer nodes, tables;
-    Py_ssize_t columns;
-    Rows rows;
-    if (!PyArg_ParseTuple(args, "y*y*ny*y*z*nny*:read", &nodes, &tables, &columns, &rows.offsets, &rows.data,
-                          &rows.validity, &rows.first, &rows.count, &rows.header))
+    Request request;
+    Reading reading = {0};
+    if (!open_request(&request, args, &reading.columns))
         return NULL;
-    Reading reading = {.nodes = nodes.buf, .tables = tables.buf};
-    PyObject *result = NULL;
-    if (open_columns(&reading.columns, columns)) {
-        result = read_by_program(&reading, &rows, (Bounds){.nodes = nodes.len / (Py_ssize_t)sizeof(Node),
-                                                           .tables = tables.len / 4});
-        close_columns(&reading.columns);
-    }
-    PyBuffer_Release(&nodes);
-    PyBuffer_Release(&tables);
-    release_rows(&rows);
+    reading.nodes = request.nodes.buf;
+    reading.tables = request.tables.buf;
+    Py_ssize_t nodes = request.nodes.len / (Py_ssize_t)sizeof(Node);
+    PyObject *result = read_by_program(&reading, &request.rows, (Bounds){.nodes = nodes, .tables = request.tables.len / 4});
+    close_request(&request, &reading.columns);
     return result;
 }
 

@@ -1,12 +1,6 @@
-from typing import TypeAlias
+from ottla.native.avro import Buffer, Column
 
-Buffer: TypeAlias = bytes | bytearray | memoryview
-#: Rows, nulls, bits of validity where there are nulls, numbers or offsets, and the bytes that offsets lead to.
-Column: TypeAlias = tuple[int, int, bytes | None, bytes | None, bytes | None]
-
-# The columns that a program makes of a binary array's rows (each behind the header, which it must have), and the
-# numbers of 32 bits of the rows that are not sound, or have another header; these are null. ValueError for a program
-# that is none, and for rows that are not within their buffers.
+# As `read` of `avro.pyi`, by another kind of program.
 def read(
     nodes: Buffer,
     tables: Buffer,
